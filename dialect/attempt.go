@@ -17,6 +17,75 @@ type attempt struct {
 	raw   []byte     // the text of the call; once bad is set, only its first maxExcerptBytes
 	total int        // the length of the call so far, in bytes
 	bad   lathe.Code // why the call is unreadable; "" while it is readable
+	depth int        // number of open marks in an unreadable call
+	free  int        // number of bytes of the call that do not count against max_payload_bytes
+
+	// For the parsers that use readTokens:
+	place         place
+	opens, closes int // the marks around a call; both noMark if the call has none
+}
+
+// A place is the position of a token relative to the calls.
+type place uint8
+
+const (
+	betweenCalls place = iota
+	afterCall          // after a call, where white space is buffered
+	insideCall
+	insideUnreadable // in an unreadable call, up to its closing mark
+)
+
+const noMark = -2 // the index of no mark; that of text is -1
+
+// A callSyntax reads the tokens of the scanner: runs of text (mark is negative) and marks.
+type callSyntax interface {
+	outside(text string, mark int) // between calls
+	inside(text string, mark int)  // inside a call that is readable so far
+}
+
+// readTokens reads the input.
+func (a *attempt) readTokens(s callSyntax) {
+	for {
+		text, mark, ok := a.next()
+		switch {
+		case !ok:
+			return
+		case a.place == insideCall:
+			s.inside(text, mark)
+		case a.place == insideUnreadable:
+			a.keep(text)
+			a.nest(mark)
+		case a.place == betweenCalls || !a.inGap(text, mark):
+			a.place = betweenCalls
+			s.outside(text, mark)
+		}
+	}
+}
+
+// reject marks the attempt as unreadable because of text or mark, which the syntax does not allow here.
+func (a *attempt) reject(text string, mark int) {
+	a.spoil(lathe.CodePayloadParseError)
+	a.keep(text)
+	a.nest(mark)
+}
+
+// spoil marks the attempt as unreadable. It ends at the closing mark that matches its first, or at the end of the text if it has no marks.
+func (a *attempt) spoil(code lathe.Code) {
+	a.ruin(code)
+	a.depth, a.place = 1, insideUnreadable
+}
+
+// nest counts the nested marks in an unreadable attempt, and ends the attempt after the last.
+func (a *attempt) nest(mark int) {
+	switch mark {
+	case a.opens:
+		a.depth++
+	case a.closes:
+		a.depth--
+	}
+	if a.depth == 0 {
+		a.giveUp()
+	}
 }
 
 // WritesArguments returns true: the parser writes the arguments of calls as JSON.
@@ -24,7 +93,7 @@ func (a *attempt) WritesArguments() bool { return true }
 
 // begin starts a new attempt, whose text begins with text.
 func (a *attempt) begin(text string) {
-	a.raw, a.total, a.bad, a.name = a.raw[:0], 0, "", ""
+	a.raw, a.total, a.free, a.bad, a.name = a.raw[:0], 0, 0, "", ""
 	a.keep(text)
 }
 
@@ -33,13 +102,16 @@ func (a *attempt) full(s string) bool {
 	return !a.open && len(a.raw)+len(s) > a.opts.MaxPayloadBytes+maxTagBytes
 }
 
+// limit returns the maximal length of the call, in bytes.
+func (a *attempt) limit() int { return a.opts.MaxPayloadBytes + a.free }
+
 // fit returns how many bytes of s, which is not empty, the parser may read at once: as many as max_payload_bytes leaves room for, up to
 // the end of a rune, or all of s if the call already exceeds the limit. It marks the call as unreadable if there is no room.
 func (a *attempt) fit(s string) int {
 	if a.bad != "" || !a.open {
 		return len(s)
 	}
-	n := runeCut(s, min(len(s), max(0, a.opts.MaxPayloadBytes-a.total)))
+	n := runeCut(s, min(len(s), max(0, a.limit()-a.total)))
 	if n == 0 {
 		a.ruin(lathe.CodePayloadTooLarge)
 		return len(s)
@@ -50,7 +122,7 @@ func (a *attempt) fit(s string) int {
 // keep appends s to the text of the attempt and counts it. If the attempt is unreadable, it emits s as text and stores only the excerpt.
 func (a *attempt) keep(s string) {
 	a.total += len(s)
-	if a.open && a.bad == "" && a.total > a.opts.MaxPayloadBytes {
+	if a.open && a.bad == "" && a.total > a.limit() {
 		a.ruin(lathe.CodePayloadTooLarge)
 	}
 	if a.bad != "" {
@@ -74,7 +146,7 @@ func (a *attempt) ruin(code lathe.Code) {
 // end closes the open call, or emits its ParseError if it is unreadable. incomplete says that the text of the model ended inside the
 // call.
 func (a *attempt) end(incomplete bool) {
-	if a.open && a.total > a.opts.MaxPayloadBytes {
+	if a.open && a.total > a.limit() {
 		a.ruin(lathe.CodePayloadTooLarge)
 	}
 	if a.bad != "" {
@@ -98,7 +170,7 @@ func (a *attempt) giveUp() {
 
 // leave clears the text of the attempt; what follows is text between calls.
 func (a *attempt) leave() {
-	a.raw = a.raw[:0]
+	a.raw, a.place = a.raw[:0], betweenCalls
 	a.prose.mask.fresh()
 }
 

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -13,13 +14,13 @@ import (
 type bareCalls struct {
 	wrapped
 	opts    Options
-	held    []lathe.Delta // the buffered deltas of text that may be a call
-	text    []byte        // the text of held
-	js      jsonScan      // scanner of the object
-	at      int           // offset in text of the first unread byte; white space, the fence and the object before it are read
+	held    []lathe.Delta // the buffered text, which may be a call
+	size    int           // number of bytes of held
+	unread  string        // the end of held that is not scanned yet
 	fenced  bool          // a code fence precedes the object
-	begun   bool          // the object has begun: js is in use
-	looked  int           // bytes that rest has converted so far; a test proves by it that the time is linear
+	begun   bool          // the object has begun
+	object  jsonScan      // scanner of the object
+	looked  int           // number of bytes examined; a test proves by it that the time is linear
 	decided bool          // the text is no call: all deltas are passed on
 	deltas  []lathe.Delta // the deltas of the last piece
 }
@@ -50,18 +51,12 @@ func (b *bareCalls) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 
 // pass appends the deltas of the last piece to dst, without text that may be a call: that is buffered.
 func (b *bareCalls) pass(dst []lathe.Delta) []lathe.Delta {
-	for i := range b.deltas {
-		d := b.deltas[i]
+	for _, d := range b.deltas {
 		switch {
-		case b.decided, d.Kind == lathe.DeltaReasoning && len(b.text) == 0:
+		case b.decided, d.Kind == lathe.DeltaReasoning && len(b.held) == 0:
 			dst = append(dst, d)
-			continue
-		case d.Kind == lathe.DeltaText && !d.Unreadable:
-			b.held, b.text = append(b.held, d), append(b.text, d.Text...)
-			if b.mayBe() {
-				continue
-			}
-			dst = b.release(dst)
+		case d.Kind == lathe.DeltaText && !d.Unreadable && b.mayContinue(d.Text):
+			b.held = append(b.held, d)
 		default:
 			dst = append(b.release(dst), d)
 		}
@@ -71,54 +66,48 @@ func (b *bareCalls) pass(dst []lathe.Delta) []lathe.Delta {
 
 // release appends the buffered deltas to dst and ends the search: the text is no call.
 func (b *bareCalls) release(dst []lathe.Delta) []lathe.Delta {
-	b.decided = true
 	dst = append(dst, b.held...)
-	b.held, b.text = nil, nil
+	b.decided, b.held = true, nil
 	return dst
 }
 
-// mayBe reads the buffered text on and reports whether it may still be the beginning of a message that is one call.
-func (b *bareCalls) mayBe() bool {
-	if len(b.text) > b.opts.MaxPayloadBytes {
+// mayContinue reads the next text and reports whether the message may still be one call.
+func (b *bareCalls) mayContinue(text string) bool {
+	if b.size += len(text); b.size > b.opts.MaxPayloadBytes {
 		return false
 	}
-	rest := b.rest()
-	if !b.begun {
-		if !b.fenced {
-			if (len(rest) < len(fence+"json\n") && strings.HasPrefix(fence+"json\n", rest)) || strings.HasPrefix(fence+"\n", rest) {
-				return true
-			}
-			if after, ok := strings.CutPrefix(rest, fence); ok {
-				b.fenced = true
-				b.at += len(rest) - len(strings.TrimPrefix(after, "json"))
-				rest = b.rest()
-			}
-		}
-		if rest == "" {
+	b.unread += text
+	b.looked += len(b.unread)
+	b.unread = trimSpace(b.unread)
+	if !b.begun && !b.fenced {
+		if strings.HasPrefix(fence+"json", b.unread) {
 			return true
 		}
-		if rest[0] != '{' {
+		if after, ok := strings.CutPrefix(b.unread, fence); ok {
+			b.fenced, b.unread = true, trimSpace(strings.TrimPrefix(after, "json"))
+		}
+	}
+	if b.unread == "" {
+		return true
+	}
+	if !b.begun {
+		b.begun, b.object = true, jsonScan{lax: true}
+		if b.unread[0] != '{' {
 			return false
 		}
-		b.begun, b.js = true, jsonScan{lax: true}
 	}
-	b.at += b.js.scan(rest)
-	rest = b.rest()
-	return b.js.state != jsonBad && (rest == "" || b.js.state == jsonDone && strings.HasPrefix(strings.TrimRight(rest, " \t\r\n"), "`") && len(rest) <= maxGapBytes)
-}
-
-// rest skips white space at the offset and returns the unread text from there.
-func (b *bareCalls) rest() string {
-	body := string(b.text[b.at:])
-	b.looked += len(body)
-	rest := trimSpace(body)
-	b.at += len(body) - len(rest)
-	return rest
+	b.unread = trimSpace(b.unread[b.object.scan(b.unread):])
+	closes := b.object.state == jsonDone && strings.HasPrefix(b.unread, "`") && len(b.unread) <= maxGapBytes // a fence
+	return b.object.state != jsonBad && (b.unread == "" || closes)
 }
 
 // call returns the call that the whole text describes; false if it describes none of an offered tool.
 func (b *bareCalls) call() (lathe.ToolCall, bool) {
-	text := []byte(strings.TrimSpace(string(b.text)))
+	var text []byte
+	for _, d := range b.held {
+		text = append(text, d.Text...)
+	}
+	text = bytes.TrimSpace(text)
 	if object, _, ok := rawjson.RepairObject(text); ok {
 		text = object
 	}
@@ -159,14 +148,7 @@ func takes(t *lathe.ToolSpec, args []byte) bool {
 		return false
 	}
 	for key, value := range rawjson.Members(args) {
-		have := typeOther
-		switch value[0] {
-		case '"':
-			have = typeString
-		case 'n':
-			have = typeNull
-		}
-		if may := propertyTypes(t.Schema, rawjson.Text(key)); may != 0 && may&have == 0 {
+		if may := propertyTypes(t.Schema, rawjson.Text(key)); may != 0 && may&typeOf(value) == 0 {
 			return false
 		}
 	}

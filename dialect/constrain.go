@@ -178,7 +178,7 @@ func (c *constrainer) root() string {
 		turn = gbnf.Sequence(group, gbnf.Repeat(gbnf.Sequence(`"\n"?`, group), 0, -1))
 	}
 	if l.starts {
-		return c.startedRoot(call, turn)
+		return c.startedRoot(call)
 	}
 	thinking := ""
 	marks := l.marks
@@ -240,7 +240,7 @@ func (c *constrainer) begins(before string) []string {
 
 // startedRoot returns the grammar expression of a turn in a dialect whose prompt ends with the first mark: a text block or calls, where
 // each further call has the mark before it.
-func (c *constrainer) startedRoot(call, turn string) string {
+func (c *constrainer) startedRoot(call string) string {
 	mark := gbnf.Literal(c.layout.before)
 	text := gbnf.Sequence(`"all\n"`, c.b.TextWithout(c.layout.marks))
 	more := gbnf.Empty

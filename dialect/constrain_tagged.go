@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -51,34 +52,15 @@ func (g *grammar) parameters(c *constrainer, t *lathe.ToolSpec) string {
 		return asJSON()
 	}
 	members := c.b.Members(schema, t.Name)
-	if len(members) == 0 {
-		if isOpen(schema) {
-			return asJSON()
-		}
+	switch {
+	case len(members) == 0 && !isOpen(schema):
 		return gbnf.Empty
+	case len(members) == 0, len(members) > maxParameters:
+		return asJSON()
 	}
-	l := &g.layout
 	var parts []string
 	for _, m := range members {
-		key := rawjson.Text(m.Name)
-		if !g.allowsKey(key) || len(members) > maxParameters {
-			return asJSON()
-		}
-		path := t.Name + "." + key
-		var forms []string
-		types := parameterTypes(schema, key, 0)
-		if types == 0 || types&typeString != 0 {
-			if text := g.rawText(c, m.Schema, schema, path, types, 0); text != "" {
-				forms = append(forms, gbnf.Sequence(gbnf.Literal(l.key+key+l.value), text, gbnf.Literal(l.valueEnd)))
-			}
-		}
-		if types != 0 && types&typeString == 0 || g.typed && types != typeString && types != 0 {
-			value := l.value
-			if l.jsonValue != "" {
-				value = l.jsonValue
-			}
-			forms = append(forms, gbnf.Sequence(gbnf.Literal(l.key+key+value), c.b.Value(m.Schema, schema, gbnf.JSON, path), gbnf.Literal(l.valueEnd)))
-		}
+		forms := g.parameter(c, schema, t.Name, &m)
 		if len(forms) == 0 {
 			return asJSON()
 		}
@@ -89,6 +71,28 @@ func (g *grammar) parameters(c *constrainer, t *lathe.ToolSpec) string {
 		parts = append(parts, part)
 	}
 	return gbnf.AnyOf([]string{c.b.Rule("params", gbnf.Sequence(parts...)), asJSON()})
+}
+
+// parameter returns the grammar expressions of the forms of one parameter: the value unquoted, and the value as JSON. There is none if the
+// tags cannot contain its name or its values.
+func (g *grammar) parameter(c *constrainer, schema []byte, tool string, m *gbnf.Property) (forms []string) {
+	key := rawjson.Text(m.Name)
+	if !g.allowsKey(key) {
+		return nil
+	}
+	add := func(open, value string) {
+		forms = append(forms, gbnf.Sequence(gbnf.Literal(g.layout.key+key+open), value, gbnf.Literal(g.layout.valueEnd)))
+	}
+	path, types := tool+"."+key, parameterTypes(schema, key, 0)
+	if types == 0 || types&typeString != 0 {
+		if text := g.rawText(c, m.Schema, schema, path, types, 0); text != "" {
+			add(g.layout.value, text)
+		}
+	}
+	if types != 0 && types != typeString && (g.typed || types&typeString == 0) {
+		add(cmp.Or(g.layout.jsonValue, g.layout.value), c.b.Value(m.Schema, schema, gbnf.JSON, path))
+	}
+	return forms
 }
 
 // rawText returns the grammar expression of a value that is written unquoted between the tags of a parameter, for the part of the schema
@@ -116,28 +120,12 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 		return g.fixedText(values, types)
 	}
 	for _, key := range [...]string{"anyOf", "oneOf"} {
-		list := rawjson.At(s, key)
-		if list == nil || has(s, "type") {
-			continue
-		}
-		if key == "oneOf" {
-			c.b.Loosen(path, key)
-		}
-		var alternatives []string
-		for el := range rawjson.Elements(list) {
-			if has(el, "$ref") && !c.b.Part(len(root)+maxSchemaParts) {
-				break
+		if list := rawjson.At(s, key); list != nil && !has(s, "type") {
+			if key == "oneOf" {
+				c.b.Loosen(path, key)
 			}
-			switch t := allowed(root, el); {
-			case t&typeString != 0 || t == 0:
-				if text := g.rawText(c, el, root, path, types, depth+1); text != "" {
-					alternatives = append(alternatives, text)
-				}
-			case t == typeNull:
-				alternatives = append(alternatives, `"null"`)
-			}
+			return g.unionText(c, list, root, path, types, depth+1)
 		}
-		return anyText(alternatives)
 	}
 	for _, key := range [...]string{"pattern", "format", "contentEncoding", "contentMediaType", "allOf", "not", "if"} {
 		if has(s, key) {
@@ -153,6 +141,25 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 		return gbnf.AnyOf([]string{text, `"null"`})
 	}
 	return text
+}
+
+// unionText returns the grammar expression of a value that fits one of the schemas in list, written unquoted; "" if there is none.
+func (g *grammar) unionText(c *constrainer, list, root []byte, path string, types valueTypes, depth int) string {
+	var alternatives []string
+	for s := range rawjson.Elements(list) {
+		if has(s, "$ref") && !c.b.Part(len(root)+maxSchemaParts) {
+			break
+		}
+		switch t := allowed(root, s); {
+		case t&typeString != 0 || t == 0:
+			if text := g.rawText(c, s, root, path, types, depth); text != "" {
+				alternatives = append(alternatives, text)
+			}
+		case t == typeNull:
+			alternatives = append(alternatives, `"null"`)
+		}
+	}
+	return anyText(alternatives)
 }
 
 // fixedText returns the grammar expression of those of the values that the parser reads unchanged. It returns "" if it reads no value so.

@@ -38,8 +38,8 @@ func newGemmaForm(f gemmaForm) *gemmaForm {
 }
 
 func (f *gemmaForm) parser(o Options) Parser {
-	g := &gemma{attempt: attempt{reader: newReader(o, f.marks)}, f: f}
-	g.reader.run, g.reader.close = g.read, g.finish
+	g := &gemma{attempt: attempt{reader: newReader(o, f.marks), opens: gemmaOpen, closes: gemmaClose}, f: f}
+	g.reader.run, g.reader.close = func() { g.readTokens(g) }, g.finish
 	g.prose = newProse(&g.reader, f.base)
 	g.lit.bare, g.lit.emit = true, g.args
 	return g
@@ -49,56 +49,24 @@ func (f *gemmaForm) parser(o Options) Parser {
 type gemma struct {
 	attempt
 	f     *gemmaForm // the row of the dialect
-	state gemmaState
-	head  []byte  // the part of `call:NAME` that was read
-	lit   literal // reads the arguments
-	depth int     // number of open marks in an unreadable call
+	state gemmaState // the part of the call
+	head  []byte     // the part of `call:NAME` that was read
+	lit   literal    // reads the arguments
 }
 
 type gemmaState uint8
 
 const (
-	gemmaText gemmaState = iota
-	gemmaGap             // white space after a call
-	gemmaHead
+	gemmaHead gemmaState = iota
 	gemmaArgs
 	gemmaTail // after the closing brace of the arguments
-	gemmaBad
 )
 
 const gemmaCall = "call:"
 
-func (g *gemma) read() {
-	for {
-		text, mark, ok := g.next()
-		if !ok {
-			return
-		}
-		g.scanned(text, mark)
-	}
-}
-
-// scanned reads one token of the scanner: a run of text (mark is negative) or a mark.
-func (g *gemma) scanned(text string, mark int) {
-	switch g.state {
-	case gemmaText:
-		g.outside(text, mark)
-	case gemmaGap:
-		if !g.inGap(text, mark) {
-			g.state = gemmaText
-			g.outside(text, mark)
-		}
-	case gemmaBad:
-		g.keep(text)
-		g.inBad(mark)
-	default:
-		g.inside(text, mark)
-	}
-}
-
 // outside reads a token between calls.
 func (g *gemma) outside(text string, mark int) {
-	if mark == g.f.base+2 {
+	if mark == g.f.base+2 { // the other opening of the block of thinking
 		mark = g.f.base
 	}
 	switch {
@@ -108,46 +76,40 @@ func (g *gemma) outside(text string, mark int) {
 	case mark == gemmaOpen:
 		g.begin(text)
 		g.head = g.head[:0]
-		g.state = gemmaHead
+		g.place, g.state = insideCall, gemmaHead
 	case mark == gemmaQuote:
 		g.prose.text(text)
 	default: // a closing mark without an opening one, or the end of the turn
 		g.raw = g.raw[:0]
-		g.state = gemmaGap
+		g.place = afterCall
 	}
 }
 
 // inside reads a token inside a call.
 func (g *gemma) inside(text string, mark int) {
-	if g.state == gemmaArgs {
-		switch {
-		case mark == gemmaQuote && g.lit.atMark():
-			if g.lit.state == literalBad {
-				g.reject(text, mark)
-			} else {
-				g.keep(text)
-			}
-		case mark < 0 || g.lit.inString():
-			g.value(text)
-		default:
-			g.reject(text, mark)
-		}
-		return
-	}
+	inArgs := g.state == gemmaArgs
 	switch {
-	case mark == gemmaClose && g.state == gemmaTail && len(g.head) == 0:
+	case inArgs && mark == gemmaQuote && g.lit.atMark():
+		if g.lit.state == literalBad {
+			g.reject(text, mark)
+		} else {
+			g.keep(text)
+		}
+	case inArgs && (mark < 0 || g.lit.inString()):
+		g.readArgs(text)
+	case g.state == gemmaTail && mark == gemmaClose && len(g.head) == 0:
 		g.end(false)
 		g.leave()
-		g.state = gemmaGap
+		g.place = afterCall
 	case mark < 0:
-		g.structure(text)
+		g.readHead(text)
 	default:
 		g.reject(text, mark)
 	}
 }
 
-// structure reads `call:NAME{`, at the beginning of a call and after the arguments of the one before.
-func (g *gemma) structure(text string) {
+// readHead reads `call:NAME{`, at the beginning of a call and after the arguments of the one before.
+func (g *gemma) readHead(text string) {
 	for text != "" {
 		c := text[0]
 		switch {
@@ -158,21 +120,12 @@ func (g *gemma) structure(text string) {
 				return
 			}
 		case c == '{' && len(g.head) > len(gemmaCall):
-			name := strings.TrimSpace(string(g.head[len(gemmaCall):]))
-			if !g.means(name) && (name == "" || strings.ContainsAny(name, "}[]<>\n\t ")) {
-				g.reject(text, -1)
-				return
-			}
-			g.name = g.toolName([]byte(name))
-			g.start("", g.name, false)
-			g.lit.reset()
-			g.state = gemmaArgs
-			g.value(text)
+			g.openCall(text)
 			return
 		case len(g.head) >= len(gemmaCall)+maxNameBytes || len(g.head) < len(gemmaCall) && c != gemmaCall[len(g.head)]:
 			g.reject(text, -1)
 			return
-		case g.state == gemmaTail: // the name of a further call may begin here
+		case g.state == gemmaTail: // a further call may begin here; until its head is complete, the call before is open
 			text = text[1:]
 			if g.head = append(g.head, c); len(g.head) == len(gemmaCall) {
 				g.end(false)
@@ -188,8 +141,22 @@ func (g *gemma) structure(text string) {
 	}
 }
 
-// value reads the next part of the arguments.
-func (g *gemma) value(text string) {
+// openCall opens the call whose name ends head; text are its arguments.
+func (g *gemma) openCall(text string) {
+	name := strings.TrimSpace(string(g.head[len(gemmaCall):]))
+	if !g.means(name) && (name == "" || strings.ContainsAny(name, "}[]<>\n\t ")) {
+		g.reject(text, -1)
+		return
+	}
+	g.name = g.toolName([]byte(name))
+	g.start("", g.name, false)
+	g.lit.reset()
+	g.state = gemmaArgs
+	g.readArgs(text)
+}
+
+// readArgs reads the next part of the arguments.
+func (g *gemma) readArgs(text string) {
 	for text != "" && g.lit.state < literalDone {
 		n := g.lit.scan(text[:g.fit(text)])
 		g.keep(text[:n])
@@ -199,54 +166,31 @@ func (g *gemma) value(text string) {
 	case literalDone:
 		g.head = g.head[:0]
 		g.state = gemmaTail
-		g.structure(text)
+		g.readHead(text)
 	case literalBad:
 		g.reject(text, -1)
 	}
 }
 
-// reject marks the call as unreadable because of text or mark, which the syntax does not allow here.
+// reject marks the call as unreadable; the part of a further call that was read belongs to it.
 func (g *gemma) reject(text string, mark int) {
 	if g.state == gemmaTail {
 		g.keep(string(g.head))
 	}
-	g.spoil(lathe.CodePayloadParseError)
-	g.keep(text)
-	g.inBad(mark)
-}
-
-// spoil marks the call as unreadable, with code.
-func (g *gemma) spoil(code lathe.Code) {
-	g.ruin(code)
-	g.depth, g.state = 1, gemmaBad
-}
-
-// inBad counts the nested marks in an unreadable call, and ends the call at the closing mark that matches its first.
-func (g *gemma) inBad(mark int) {
-	switch mark {
-	case gemmaOpen:
-		g.depth++
-	case gemmaClose:
-		g.depth--
-	}
-	if g.depth == 0 {
-		g.giveUp()
-		g.state = gemmaText
-	}
+	g.attempt.reject(text, mark)
 }
 
 // finish ends the text: it closes or reports the call that is open.
 func (g *gemma) finish() {
-	switch g.state {
-	case gemmaHead:
+	switch {
+	case g.place == insideUnreadable:
+		g.giveUp()
+	case g.place != insideCall:
+	case g.state == gemmaHead:
 		g.cut = true
 		g.spoil(lathe.CodeIncompleteCall)
 		g.giveUp()
-	case gemmaArgs:
-		g.end(true)
-	case gemmaTail:
-		g.end(false)
-	case gemmaBad:
-		g.giveUp()
+	default:
+		g.end(g.state == gemmaArgs)
 	}
 }

@@ -42,7 +42,7 @@ func (h *harmony) decide() bool {
 		case h.state == harmonyBegin:
 			took, decided = h.beginning(strings.TrimLeft(string(lead), " \t\r\n"), lead)
 		default:
-			took, decided = h.fusedHeader(strings.TrimLeft(string(lead), " "), lead)
+			decided = h.fusedHeader(strings.TrimLeft(string(lead), " "), lead)
 		}
 		if took || !decided {
 			h.in = h.in[1:]
@@ -116,17 +116,17 @@ func (h *harmony) fuse(kind lathe.DeltaKind) {
 }
 
 // fusedHeader reads what follows a fused commentary: the header of a call is ` to=NAME`, optionally a content type, and JSON on the same
-// line; all else is text. Its results are those of beginning.
-func (h *harmony) fusedHeader(word string, lead []byte) (took, decided bool) {
+// line; all else is text. If decided is false, more bytes are required.
+func (h *harmony) fusedHeader(word string, lead []byte) (decided bool) {
 	const to = "to="
 	switch last := lead[len(lead)-1]; {
 	case len(word) < len(to) && strings.HasPrefix(to, word):
-		return false, false
+		return false
 	case !strings.HasPrefix(word, to) || last == '\n':
 		h.leadIsText()
-		return false, true
+		return true
 	case last != '{' && last != '[':
-		return false, false
+		return false
 	}
 	h.header.reset()
 	h.header.parts[0].mark = markChannel
@@ -137,7 +137,7 @@ func (h *harmony) fusedHeader(word string, lead []byte) (took, decided bool) {
 	} else {
 		h.leadIsText()
 	}
-	return false, true
+	return true
 }
 
 // If the server removed the `<|start|>` of a message after the first, its role is text.

@@ -43,17 +43,27 @@ func cleanHarmony(s string) string { return replaceTokens(s, "< ") }
 
 // replaceTokens replaces the `<` of each special token in s by less.
 func replaceTokens(s, less string) string {
-	if !strings.Contains(s, "<|") {
-		return s
-	}
+	return edited(s, func(s string) (n int, by string) {
+		return min(tokenLen(s), 1), less
+	})
+}
+
+// edited replaces parts of s. find returns the length of the part at the beginning of a text, 0 if there is none, and what replaces it.
+func edited(s string, find func(s string) (n int, by string)) string {
 	var b strings.Builder
 	from := 0
-	for i := 0; i < len(s); i++ {
-		if n := tokenLen(s[i:]); n > 0 {
-			b.WriteString(s[from:i])
-			b.WriteString(less)
-			from = i + 1
+	for i := range len(s) {
+		if i < from {
+			continue
 		}
+		if n, by := find(s[i:]); n > 0 {
+			b.WriteString(s[from:i])
+			b.WriteString(by)
+			from = i + n
+		}
+	}
+	if from == 0 {
+		return s
 	}
 	b.WriteString(s[from:])
 	return b.String()

@@ -96,8 +96,7 @@ func (p *jsonParser) reportUnreadable() {
 	p.fail(p.errorCode, p.toolName(p.object.name), string(p.raw), p.total)
 	p.sectionFailed = true
 	p.prose.mask.fresh()
-	p.raw, p.total, p.rawShortened = p.raw[:0], 0, false
-	p.object.name, p.object.id = p.object.name[:0], p.object.id[:0]
+	p.forget()
 	p.state = blockNone
 	if p.section > 0 {
 		p.state = blockSection

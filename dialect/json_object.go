@@ -45,11 +45,9 @@ type callObject struct {
 	name, id []byte
 
 	status  objectStatus // how the object ended
-	begun   bool         // the opening brace was read
+	place   objectPlace
 	token   []byte       // the key, name or id being read, with its quotes
-	key     []byte       // scratch buffer for an unquoted key
-	inKey   bool         // a key is being read
-	inValue bool         // a value is being read
+	text    []byte       // scratch buffer for the decoded token
 	member  objectMember // the member whose value is being read
 	ranks   [3]int       // by objectMember: the index of the used member in its list of names; -1: not read
 	named   bool         // the name was read
@@ -62,6 +60,17 @@ type callObject struct {
 // plainMembers are members of a call's object that cannot contain arguments.
 var plainMembers = []string{"type", "id", "index", "call_id", "tool_call_id"}
 
+// An objectPlace is the part of the object that is read next.
+type objectPlace uint8
+
+const (
+	beforeObject objectPlace = iota
+	betweenMembers
+	inKey
+	inValue
+)
+
+// An objectMember is the meaning of a member.
 type objectMember uint8
 
 const (
@@ -84,7 +93,7 @@ const (
 // reset prepares o for the next object. It retains the name and the id.
 func (o *callObject) reset(form *objectForm, lax bool) {
 	*o = callObject{r: o.r, opens: o.opens, accepts: o.accepts, form: form, name: o.name, id: o.id,
-		token: o.token[:0], key: o.key[:0], held: o.held[:0], ranks: [3]int{-1, -1, -1}}
+		token: o.token[:0], text: o.text[:0], held: o.held[:0], ranks: [3]int{-1, -1, -1}}
 	o.js.lax = lax
 	if o.base = 1; form != nil {
 		o.js.outer = ownLevels
@@ -98,6 +107,15 @@ const ownLevels = 2
 func (o *callObject) begin() {
 	o.opens()
 	o.r.args(string(o.held))
+}
+
+// arguments emits the next argument text, or buffers it until the call starts.
+func (o *callObject) arguments(part string) {
+	if o.r.open {
+		o.r.args(part)
+	} else {
+		o.held = append(o.held, part...)
+	}
 }
 
 // read reads the beginning of s and returns the number of bytes read. After the end of the object it returns 0.
@@ -126,11 +144,7 @@ func (o *callObject) readArgs(s string) int {
 		o.begin()
 	}
 	n := o.js.scan(s)
-	if o.r.open {
-		o.r.args(s[:n])
-	} else {
-		o.held = append(o.held, s[:n]...)
-	}
+	o.arguments(s[:n])
 	switch o.js.state {
 	case jsonDone:
 		o.status = objectDone
@@ -158,7 +172,7 @@ func (o *callObject) inferName() {
 func (o *callObject) step(was, now jsonState, part string) objectStatus {
 	switch {
 	case now == jsonBad:
-		if o.inValue {
+		if o.place == inValue {
 			o.value(part, false)
 		}
 		return objectBroken
@@ -167,81 +181,77 @@ func (o *callObject) step(was, now jsonState, part string) objectStatus {
 		if o.ranks[objectArgs] < 0 || !o.named {
 			return objectBroken
 		}
-	case o.inKey:
-		return o.endKey(part, now == jsonColon)
-	case o.inValue:
+	case o.place == inKey:
+		return o.keyPart(part, now == jsonColon)
+	case o.place == inValue:
 		return o.value(part, now == jsonAfter && o.js.depth == o.base)
 	case now == was: // white space
-	case !o.begun:
-		if o.begun = true; now != jsonFirstKey {
+	case o.place == beforeObject:
+		if o.place = betweenMembers; now != jsonFirstKey {
 			return objectBroken
 		}
 	case now == jsonString && o.js.key:
-		o.inKey = true
+		o.place = inKey
 		o.token = append(o.token[:0], part...)
 	case was == jsonValue:
-		o.inValue = true
+		o.place = inValue
 		return o.valueStart(part)
 	}
 	return objectMore
 }
 
-// endKey reads the next part of an object's key. At the end of the key it decides which member's value follows.
-func (o *callObject) endKey(part string, end bool) objectStatus {
+// keyPart reads the next part of a key. At the end of the key it decides which member's value follows.
+func (o *callObject) keyPart(part string, end bool) objectStatus {
 	if len(o.token) <= maxNameBytes {
 		o.token = append(o.token, part[:min(len(part), maxNameBytes+1-len(o.token))]...)
 	}
 	if !end {
 		return objectMore
 	}
-	o.inKey, o.member = false, objectOther
-	var err error
-	o.key = o.key[:0]
+	o.place, o.member = betweenMembers, objectOther
+	o.text = o.text[:0]
 	if len(o.token) <= maxNameBytes {
-		if o.key, err = rawjson.AppendUnquote(o.key, o.token); err != nil {
+		var err error
+		if o.text, err = rawjson.AppendUnquote(o.text, o.token); err != nil {
 			return objectBroken
 		}
 	}
-	if o.form.keyed {
-		if o.named || len(o.key) == 0 {
-			return objectBroken
-		}
-		o.member = objectArgs
-		o.named = true
-		o.name = append(o.name[:0], o.key...)
-		return objectMore
+	if !o.form.keyed {
+		return o.memberOf(string(o.text))
 	}
-	if o.inner || o.form.inner != "" && string(o.key) == o.form.inner {
-		return o.innerKey()
+	if o.named || len(o.text) == 0 {
+		return objectBroken
 	}
-	for m, names := range [...][]string{o.form.names, o.form.args, o.form.ids} {
-		if rank := slices.Index(names, string(o.key)); rank >= 0 {
-			return o.choose(objectMember(m), rank)
-		}
-	}
-	if o.form.closed && !o.r.open && !slices.Contains(o.form.others, string(o.key)) {
-		return objectForeign
-	}
-	o.foreign = o.foreign || !slices.Contains(plainMembers, string(o.key))
+	o.member, o.named = objectArgs, true
+	o.name = append(o.name[:0], o.text...)
 	return objectMore
 }
 
-// innerKey handles a key of an object that has the member form.inner: that member itself, a key beside it, or a key inside it.
-func (o *callObject) innerKey() objectStatus {
-	key := string(o.key)
-	id := slices.Index(o.form.ids, key)
-	switch {
-	case !o.inner:
+// memberOf selects the meaning of the member with this key.
+func (o *callObject) memberOf(key string) objectStatus {
+	if !o.inner && key != "" && key == o.form.inner {
 		o.member = objectInner
-	case o.base > 1 && key == o.form.names[0]:
-		return o.choose(objectName, 0)
-	case o.base > 1 && key == o.form.args[0]:
-		return o.choose(objectArgs, 0)
-	case o.base > 1, id < 0 && !slices.Contains(o.form.others, key):
-		return objectBroken
-	case id >= 0:
-		return o.choose(objectID, id)
+		return objectMore
 	}
+	for m, keys := range [...][]string{o.form.names, o.form.args, o.form.ids} {
+		rank := slices.Index(keys, key)
+		switch m := objectMember(m); {
+		case rank < 0:
+		case o.inner && (m == objectID) == (o.base > 1), o.base > 1 && rank > 0: // the id is outside of the inner object, the call inside
+			return objectBroken
+		default:
+			return o.choose(m, rank)
+		}
+	}
+	switch {
+	case o.base == 1 && slices.Contains(o.form.others, key):
+		return objectMore
+	case o.inner:
+		return objectBroken
+	case o.form.closed && !o.r.open:
+		return objectForeign
+	}
+	o.foreign = o.foreign || !slices.Contains(plainMembers, key)
 	return objectMore
 }
 
@@ -254,7 +264,7 @@ func (o *callObject) enter(object bool) objectStatus {
 	if o.foreign || o.ranks[objectName] >= 0 || o.ranks[objectArgs] >= 0 {
 		return objectBroken
 	}
-	o.inner, o.inValue = true, false
+	o.inner, o.place = true, betweenMembers
 	o.base, o.js.outer = 2, ownLevels+1
 	return objectMore
 }
@@ -296,15 +306,11 @@ func (o *callObject) valueStart(part string) objectStatus {
 // value handles the next part of a member's value; end says that part is the last.
 func (o *callObject) value(part string, end bool) objectStatus {
 	if end {
-		o.inValue = false
+		o.place = betweenMembers
 	}
 	switch o.member {
 	case objectArgs:
-		if o.r.open {
-			o.r.args(part)
-		} else {
-			o.held = append(o.held, part...)
-		}
+		o.arguments(part)
 		return objectMore
 	case objectOther, objectInner:
 		return objectMore
@@ -317,14 +323,14 @@ func (o *callObject) value(part string, end bool) objectStatus {
 		return objectMore
 	}
 	var err error
-	if o.key, err = rawjson.AppendUnquote(o.key[:0], o.token); err != nil {
+	if o.text, err = rawjson.AppendUnquote(o.text[:0], o.token); err != nil {
 		return objectBroken
 	}
 	if o.member == objectID {
-		o.id = append(o.id[:0], bytes.TrimSpace(o.key)...)
+		o.id = append(o.id[:0], bytes.TrimSpace(o.text)...)
 		return objectMore
 	}
-	o.name = append(o.name[:0], bytes.TrimPrefix(o.key, []byte(o.form.prefix))...)
+	o.name = append(o.name[:0], bytes.TrimPrefix(o.text, []byte(o.form.prefix))...)
 	return o.nameRead()
 }
 
@@ -346,19 +352,13 @@ func (o *callObject) nameRead() objectStatus {
 // whole returns the status of a complete object, and opens the call of one without arguments.
 func (o *callObject) whole() objectStatus {
 	switch {
-	case !o.named:
-		if o.form.closed {
-			return objectForeign
-		}
+	case o.r.open:
+		return objectDone
+	case o.form.closed:
+		return objectForeign
+	case !o.named || o.foreign: // an unknown member may contain the arguments: a call without them would be another call
 		return objectBroken
-	case !o.r.open:
-		switch {
-		case o.form.closed:
-			return objectForeign
-		case o.foreign: // the unknown member may contain the arguments: a call without them would be another call
-			return objectBroken
-		}
-		o.begin()
 	}
+	o.begin()
 	return objectDone
 }

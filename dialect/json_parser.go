@@ -348,6 +348,11 @@ func (p *jsonParser) confirm() {
 	p.taken++
 	p.gap = p.gap[:0]
 	p.endCall(false)
+	p.forget()
+}
+
+// forget prepares p for the text of the next attempt.
+func (p *jsonParser) forget() {
 	p.raw, p.total, p.rawShortened = p.raw[:0], 0, false
 	p.object.name, p.object.id = p.object.name[:0], p.object.id[:0]
 }

@@ -50,7 +50,8 @@ func (p *jsonParser) sectionByte(c byte) {
 	mark, more := p.structure(string(p.seg))
 	switch {
 	case mark >= 0:
-		p.keepBack(len(p.seg) - 1)
+		n := len(p.seg) - 1 // the bytes of the mark before c do not belong to the text of the attempt
+		p.total, p.raw = p.total-n, p.raw[:max(0, len(p.raw)-n)]
 		p.seg = p.seg[:0]
 		p.take(1)
 		p.inSection(mark)
@@ -61,12 +62,6 @@ func (p *jsonParser) sectionByte(c byte) {
 		p.block, p.begun, p.object.name = nil, false, p.object.name[:0]
 		p.markUnreadable(lathe.CodePayloadParseError)
 	}
-}
-
-// keepBack removes the last n bytes from the text of the attempt.
-func (p *jsonParser) keepBack(n int) {
-	p.total -= n
-	p.raw = p.raw[:max(0, len(p.raw)-n)]
 }
 
 // endSection ends a section. A section without calls is text and a ParseError.

@@ -114,25 +114,16 @@ func newEscaper(list func() []string) func(string) string {
 	marks := sync.OnceValue(func() *marks { return newMarks(false, list()...) }) // built at the first use, because most programs write few dialects
 	return func(s string) string {
 		set := marks()
-		var b strings.Builder
-		from := 0
-		for i := 0; i < len(s); i++ {
-			n := tokenLen(s[i:])
-			if id, _ := set.at(s[i:], ""); id >= 0 {
+		return edited(s, func(s string) (n int, by string) {
+			n = tokenLen(s)
+			if id, _ := set.at(s, ""); id >= 0 {
 				n = len(set.list[id])
 			}
-			if n == 0 {
-				continue
+			if n > 0 {
+				by = fmt.Sprintf(`%s\u%04x`, s[:n-1], s[n-1])
 			}
-			last := i + n - 1
-			fmt.Fprintf(&b, `%s\u%04x`, s[from:last], s[last])
-			from, i = last+1, last
-		}
-		if from == 0 {
-			return s
-		}
-		b.WriteString(s[from:])
-		return b.String()
+			return n, by
+		})
 	}
 }
 
@@ -142,19 +133,12 @@ func newCleaner(list func() []string) func(string) string {
 	marks := sync.OnceValue(func() *marks { return newMarks(false, list()...) })
 	return func(s string) string {
 		set := marks()
-		var b strings.Builder
-		from := 0
-		for i := set.index(s, 0); i < len(s); i = set.index(s, i+1) {
-			if id, _ := set.at(s[i:], ""); id >= 0 {
-				b.WriteString(s[from:i+1] + " ")
-				from = i + 1
+		return cleanHarmony(edited(s, func(s string) (n int, by string) {
+			if id, _ := set.at(s, ""); id >= 0 {
+				return 1, s[:1] + " "
 			}
-		}
-		if from == 0 {
-			return cleanHarmony(s)
-		}
-		b.WriteString(s[from:])
-		return cleanHarmony(b.String())
+			return 0, ""
+		}))
 	}
 }
 

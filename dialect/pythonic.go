@@ -42,7 +42,7 @@ func (f *pythonicForm) parser(o Options) Parser {
 		set = newMarks(false, withThink(list, plainThink)...)
 	}
 	p := &pythonic{attempt: attempt{reader: newReader(o, set)}, f: f}
-	p.reader.run, p.reader.close = p.read, p.finish
+	p.reader.run, p.reader.close = func() { p.readTokens(p) }, p.finish
 	p.prose = newProse(&p.reader, len(list))
 	p.lit.emit = p.args
 	return p
@@ -58,56 +58,23 @@ type pythonic struct {
 	list    bool       // the calls are in brackets
 	token   []byte     // the name or key being read
 	params  parameters // the parameters of the call so far
-	pending bool       // the open call is complete, if the next byte may follow a call
 	lit     literal    // reads the values
 	dict    bool       // the value is `**{…}` and contains all arguments of the call
-	depth   int        // number of open marks in an unreadable attempt
 }
 
 type pythonicState uint8
 
 const (
-	pythonText  pythonicState = iota
-	pythonGap                 // white space after calls
-	pythonBegin               // before the first call
+	pythonBegin pythonicState = iota // before the first call
 	pythonName
 	pythonKey   // before an argument, or in its name
 	pythonEq    // after the name of an argument, before "="
 	pythonDict  // after `**`
 	pythonValue // in the value of an argument
 	pythonNext  // after the value of an argument
-	pythonAfter // after a call
+	pythonAfter // after a call, which is open until the next byte confirms it
 	pythonTail  // after the list of calls
-	pythonBad
 )
-
-func (p *pythonic) read() {
-	for {
-		text, mark, ok := p.next()
-		if !ok {
-			return
-		}
-		p.scanned(text, mark)
-	}
-}
-
-// scanned reads one token of the scanner: a run of text (mark is negative) or a mark.
-func (p *pythonic) scanned(text string, mark int) {
-	switch p.state {
-	case pythonText:
-		p.outside(text, mark)
-	case pythonGap:
-		if !p.inGap(text, mark) {
-			p.state = pythonText
-			p.outside(text, mark)
-		}
-	case pythonBad:
-		p.keep(text)
-		p.inBad(mark)
-	default:
-		p.inside(text, mark)
-	}
-}
 
 // outside reads a token between calls.
 func (p *pythonic) outside(text string, mark int) {
@@ -117,16 +84,17 @@ func (p *pythonic) outside(text string, mark int) {
 	case p.prose.mark(mark, text):
 	case mark == p.f.openID:
 		p.begin(text)
-		p.state, p.wrapped, p.list = pythonBegin, true, false
+		p.place, p.state, p.wrapped, p.list = insideCall, pythonBegin, true, false
+		p.opens, p.closes = p.f.openID, p.f.shut
 	case mark < len(p.f.list): // a closing mark without an opening one, or the end of the turn
-		p.raw = p.raw[:0]
-		p.state = pythonGap
-		p.prose.mask.fresh()
+		p.leave()
+		p.place = afterCall
 	case inked:
 		p.prose.text(text)
 	default:
 		p.begin(text)
-		p.wrapped, p.list = false, true
+		p.place, p.wrapped, p.list = insideCall, false, true
+		p.opens, p.closes = noMark, noMark
 		p.call(text[1 : len(text)-1])
 	}
 }
@@ -149,7 +117,7 @@ func (p *pythonic) inside(text string, mark int) {
 	case p.state == pythonAfter && !p.list || p.state == pythonTail || p.state == pythonBegin && !p.list:
 		p.confirm()
 		p.leave()
-		p.state = pythonGap
+		p.place = afterCall
 	default:
 		p.reject(text, mark)
 	}
@@ -189,9 +157,9 @@ func (p *pythonic) structure(text string, mark int) {
 		if p.state == pythonTail && !p.wrapped {
 			p.confirm()
 			p.leave()
-			p.state = pythonGap
-			if text != "" && !p.blank(text) {
-				p.state = pythonText
+			if text == "" || p.blank(text) {
+				p.place = afterCall
+			} else {
 				p.prose.text(text)
 			}
 			return
@@ -250,7 +218,7 @@ func (p *pythonic) byte(c byte) bool {
 				p.state = pythonDict
 			}
 		case c == ')' && len(p.token) == 0:
-			p.state, p.pending = pythonAfter, true
+			p.state = pythonAfter
 		case len(p.token) >= maxNameBytes || !keywordByte(c):
 			return false
 		default:
@@ -272,7 +240,7 @@ func (p *pythonic) byte(c byte) bool {
 		case c == ',' && !p.dict:
 			p.state, p.token = pythonKey, p.token[:0]
 		case c == ')':
-			p.state, p.pending = pythonAfter, true
+			p.state = pythonAfter
 		default:
 			return false
 		}
@@ -281,9 +249,9 @@ func (p *pythonic) byte(c byte) bool {
 		case space(c):
 		case c == ']' && p.list:
 			p.state = pythonTail
-		case c == ',' && p.pending:
+		case c == ',' && p.open:
 			p.confirm()
-		case p.wrapped || !p.pending:
+		case p.wrapped || !p.open:
 			p.confirm()
 			p.state, p.token = pythonName, append(p.token[:0], c)
 			return isNameByte(c) || c >= 0x80
@@ -325,12 +293,11 @@ func (p *pythonic) param() bool {
 	return true
 }
 
-// confirm closes the open call if it is complete.
+// confirm closes the open call, which is complete.
 func (p *pythonic) confirm() {
-	if !p.pending {
+	if !p.open {
 		return
 	}
-	p.pending = false
 	if !p.dict {
 		p.args(p.params.end())
 	}
@@ -338,47 +305,19 @@ func (p *pythonic) confirm() {
 	p.begin("")
 }
 
-// reject marks the attempt as unreadable because of text or mark, which the syntax does not allow here.
-func (p *pythonic) reject(text string, mark int) {
-	p.spoil(lathe.CodePayloadParseError)
-	p.keep(text)
-	p.inBad(mark)
-}
-
-func (p *pythonic) spoil(code lathe.Code) {
-	p.pending = false
-	p.ruin(code)
-	p.depth, p.state = 1, pythonBad
-}
-
-// inBad counts the nested marks in an unreadable attempt, and ends the attempt at the closing mark that matches its first. An attempt
-// without marks extends to the end of the text.
-func (p *pythonic) inBad(mark int) {
-	switch {
-	case !p.wrapped:
-	case mark == p.f.openID:
-		p.depth++
-	case mark == p.f.shut:
-		p.depth--
-	}
-	if p.depth == 0 {
-		p.giveUp()
-		p.state = pythonText
-	}
-}
-
 // finish ends the text: it closes or reports the call that is open.
 func (p *pythonic) finish() {
-	switch p.state {
-	case pythonBegin, pythonName:
+	switch {
+	case p.place == insideUnreadable:
+		p.giveUp()
+	case p.place != insideCall:
+	case p.state == pythonAfter || p.state == pythonTail:
+		p.confirm()
+	case p.open:
+		p.end(true)
+	default:
 		p.cut = true
 		p.spoil(lathe.CodeIncompleteCall)
-		p.giveUp()
-	case pythonKey, pythonEq, pythonDict, pythonValue, pythonNext:
-		p.end(true)
-	case pythonAfter, pythonTail:
-		p.confirm()
-	case pythonBad:
 		p.giveUp()
 	}
 }

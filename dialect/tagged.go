@@ -30,8 +30,7 @@ type tagged struct {
 	js               jsonScan
 	payload          payload
 
-	depth int  // number of open wrappers in an unreadable attempt
-	turn  turn // the message being read
+	turn turn // the message being read
 }
 
 type taggedState uint8

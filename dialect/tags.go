@@ -32,20 +32,16 @@ var (
 // tags is the parser of `<tool name="NAME" args>{JSON}</tool>` and, if allowed, the short form `<tool:NAME>{JSON}`. In Markdown code, and
 // after a backslash, both are text.
 type tags struct {
-	reader
-	prose prose
-	state tagsState
-	short bool     // the open tag has the short form
-	quote byte     // the quote that is open in a tag; 0 if none is
-	name  string   // the name of the tool; "" before it is read
-	raw   []byte   // the attempt from its `<` on; once bad is set, only its first maxExcerptBytes
-	body  int      // number of bytes after the opening tag
-	js    jsonScan // scanner of the arguments
-
-	bad   lathe.Code // why the attempt is unreadable; "" while it is readable
-	total int        // the length of an unreadable attempt, in bytes
-	depth int        // number of open tags in an unreadable attempt
+	attempt
+	state   tagsState
+	short   bool     // the open tag has the short form
+	quote   byte     // the quote that is open in a tag; 0 if none is
+	written string   // the name in the tag
+	js      jsonScan // scanner of the arguments
 }
+
+// WritesArguments returns false: the arguments are the JSON of the model.
+func (*tags) WritesArguments() bool { return false }
 
 type tagsState uint8
 
@@ -54,14 +50,13 @@ const (
 	tagsHead           // in the opening tag
 	tagsBody           // before the arguments
 	tagsArgs
-	tagsOver // in arguments that exceed max_payload_bytes
 	tagsEnd  // after the arguments
 	tagsShut // after a call of the short form: an optional closing tag may follow
 	tagsBad  // in an unreadable attempt, up to its closing tag
 )
 
 func newTags(o Options) Parser {
-	t := &tags{reader: newReader(o, tagsMarks)}
+	t := &tags{attempt: attempt{reader: newReader(o, tagsMarks)}}
 	t.reader.run, t.reader.close = t.read, t.finish
 	t.prose = newProse(&t.reader, len(tagsCalls))
 	if o.AllowDeprecatedSyntax {
@@ -73,11 +68,11 @@ func newTags(o Options) Parser {
 func (t *tags) read() {
 	for {
 		switch t.state {
-		case tagsHead, tagsBody, tagsArgs, tagsOver, tagsShut:
+		case tagsHead, tagsBody, tagsArgs, tagsShut:
 			if t.in == "" {
 				return
 			}
-			t.attempt()
+			t.readTag()
 		default:
 			text, mark, ok := t.next()
 			if !ok {
@@ -98,25 +93,27 @@ func (t *tags) token(text string, mark int) {
 			t.prose.text(text)
 		case t.prose.mark(mark, text):
 		case opens:
-			t.state, t.short = tagsHead, mark == tagShort
-			t.raw = append(t.raw[:0], text...)
-			t.quote, t.name, t.body = 0, "", 0
+			t.begin(text)
+			t.state, t.short, t.quote, t.written = tagsHead, mark == tagShort, 0, ""
 		default:
 			t.prose.text(text)
 		}
 	case tagsEnd:
 		switch {
 		case mark == tagClose, t.last && mark < 0 && begins(tagsCalls[tagClose], text):
+			if t.bad != "" {
+				t.keep(text)
+			}
 			t.end(false)
 			t.text()
-		case mark < 0 && trimSpace(text) == "" && len(t.raw)+len(text) <= t.limit():
-			t.raw = append(t.raw, text...)
+		case mark < 0 && trimSpace(text) == "":
+			t.keep(text)
 		default:
 			t.spoil(lathe.CodePayloadParseError)
 			t.token(text, mark)
 		}
 	case tagsBad:
-		t.more(text)
+		t.keep(text)
 		if opens {
 			t.depth++
 		} else if mark == tagClose {
@@ -133,62 +130,45 @@ func begins(mark, s string) bool {
 	return strings.HasPrefix(mark, strings.ToLower(trimSpace(s)))
 }
 
-// limit returns the maximal length of raw: the longest payload, and its tags.
-func (t *tags) limit() int { return t.opts.MaxPayloadBytes + 2*maxTagBytes }
-
 // text returns to the text between calls.
 func (t *tags) text() {
 	t.state = tagsText
 	t.prose.mask.fresh()
 }
 
-// attempt reads the next part of a tag or its arguments.
-func (t *tags) attempt() {
+// readTag reads the next part of a tag or its arguments.
+func (t *tags) readTag() {
 	switch t.state {
 	case tagsHead:
 		t.head()
 	case tagsBody:
-		c := t.in[0]
-		switch {
+		switch c := t.in[0]; {
 		case c == '{':
 			t.js = jsonScan{lax: true}
-			t.start("", t.toolName([]byte(t.name)), t.short)
+			t.start("", t.name, t.short)
 			t.state = tagsArgs
-		case space(c) && t.body < t.opts.MaxPayloadBytes:
-			t.raw = append(t.raw, c)
-			t.body++
-			t.in = t.in[1:]
+		case space(c) && t.total < t.limit():
+			t.keep(t.take(1))
 		default:
 			t.spoil(lathe.CodePayloadParseError)
 		}
 	case tagsArgs:
-		n := t.js.scan(t.in[:min(len(t.in), t.opts.MaxPayloadBytes-t.body)])
-		part := t.take(n)
-		t.body += n
-		t.raw = append(t.raw, part...)
+		part := t.take(t.js.scan(t.in[:t.fit(t.in)]))
+		t.keep(part)
 		t.args(part)
-		switch {
-		case t.js.state == jsonDone:
+		switch t.js.state {
+		case jsonDone:
 			t.state = tagsEnd
+			t.free += 2 * maxTagBytes // white space before the closing tag
 			if t.short {
 				t.end(false)
 				t.after()
 			}
-		case t.js.state == jsonBad:
+		case jsonBad:
 			t.spoil(lathe.CodePayloadParseError)
-		case t.in != "":
-			t.spoil(lathe.CodePayloadTooLarge)
 		}
 	case tagsShut:
 		t.shut()
-	case tagsOver:
-		t.more(t.take(t.js.scan(t.in)))
-		if t.js.state == jsonDone || t.js.state == jsonBad {
-			t.state = tagsBad
-			if t.short {
-				t.giveUp()
-			}
-		}
 	}
 }
 
@@ -221,7 +201,7 @@ func (t *tags) closesShort() (whole, begun bool) {
 	if tag == "" {
 		return false, len(t.raw) <= maxShutSpaceBytes
 	}
-	for _, shut := range [...]string{"</tool>", "</tool_call>", "</tool:" + strings.ToLower(t.name) + ">"} {
+	for _, shut := range [...]string{"</tool>", "</tool_call>", "</tool:" + strings.ToLower(t.written) + ">"} {
 		whole = whole || tag == shut
 		begun = begun || strings.HasPrefix(shut, tag)
 	}
@@ -243,30 +223,28 @@ func (t *tags) head() {
 		case c == '"' || c == '\'':
 			t.quote = c
 		case c == '>':
-			t.raw = append(t.raw, c)
-			t.in = t.in[1:]
+			t.keep(t.take(1))
 			t.headDone()
 			return
 		}
-		t.raw = append(t.raw, c)
-		t.in = t.in[1:]
+		t.keep(t.take(1))
 	}
 }
 
 // headDone parses the complete opening tag.
 func (t *tags) headDone() {
+	t.free = t.total
 	inner := string(t.raw[len("<tool") : len(t.raw)-1])
 	if t.short {
-		if t.name = inner[1:]; isToolName(t.name) {
-			t.state = tagsBody
+		if t.written = inner[1:]; isToolName(t.written) {
+			t.name, t.state = t.toolName([]byte(t.written)), tagsBody
 			return
 		}
-		t.name = ""
 		t.notATag("")
 		return
 	}
 	tag := readTag(inner)
-	t.name = tag.name
+	t.written, t.name = tag.name, t.toolName([]byte(tag.name))
 	switch {
 	case tag.name != "" && !tag.broken && !tag.closed:
 		t.state = tagsBody
@@ -294,31 +272,19 @@ func (t *tags) notATag(code lathe.Code) {
 	t.giveUp()
 }
 
-// spoil marks the attempt as unreadable and emits its text as text. The ParseError follows at the end of the attempt.
+// spoil marks the attempt as unreadable. The ParseError follows at the closing tag, or at once for the short form.
 func (t *tags) spoil(code lathe.Code) {
-	t.bad, t.depth, t.total, t.unreadable = code, 1, len(t.raw), true
-	t.emit(lathe.DeltaText, string(t.raw))
-	t.raw = t.raw[:min(len(t.raw), maxExcerptBytes)]
-	t.state = tagsBad
-	switch {
-	case code == lathe.CodePayloadTooLarge:
-		t.state = tagsOver
-	case t.short:
+	t.ruin(code)
+	t.depth, t.state = 1, tagsBad
+	if t.short {
 		t.giveUp()
 	}
 }
 
-// more emits s as text of an unreadable attempt.
-func (t *tags) more(s string) {
-	t.total += len(s)
-	t.raw = append(t.raw, s[:min(len(s), max(0, maxExcerptBytes-len(t.raw)))]...)
-	t.emit(lathe.DeltaText, s)
-}
-
 // giveUp emits the ParseError of the attempt and returns to the text between calls.
 func (t *tags) giveUp() {
-	t.fail(t.bad, t.toolName([]byte(t.name)), string(t.raw), t.total)
-	if t.text(); t.short {
+	t.attempt.giveUp()
+	if t.state = tagsText; t.short {
 		t.after()
 	}
 }
@@ -341,7 +307,7 @@ func (t *tags) finish() {
 	case tagsShut:
 		t.text()
 		t.prose.text(string(t.raw))
-	case tagsOver, tagsBad:
+	case tagsBad:
 		t.giveUp()
 	}
 }

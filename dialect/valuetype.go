@@ -117,30 +117,27 @@ func typeNames(t []byte) valueTypes {
 
 // constTypes returns the types of the values of const and enum, or typeOther for a schema with properties or items.
 func constTypes(s []byte) valueTypes {
-	var types valueTypes
-	add := func(v []byte) {
-		switch rawjson.Kind(v) {
-		case 0:
-		case '"':
-			types |= typeString
-		case 'n':
-			types |= typeNull
-		default:
-			types |= typeOther
-		}
-	}
-	add(rawjson.At(s, "const"))
+	types := typeOf(rawjson.At(s, "const"))
 	for e := range rawjson.Elements(rawjson.At(s, "enum")) {
-		add(e)
+		types |= typeOf(e)
 	}
-	if types == 0 {
-		for _, key := range [...]string{"properties", "items"} {
-			if rawjson.At(s, key) != nil {
-				return typeOther
-			}
-		}
+	if types == 0 && (has(s, "properties") || has(s, "items")) {
+		return typeOther
 	}
 	return types
+}
+
+// typeOf returns the type of a value; 0 if v is empty.
+func typeOf(v []byte) valueTypes {
+	switch rawjson.Kind(v) {
+	case 0:
+		return 0
+	case '"':
+		return typeString
+	case 'n':
+		return typeNull
+	}
+	return typeOther
 }
 
 // resolve returns the schema at a reference within root, such as `#/$defs/NAME`, or nil for any other reference.

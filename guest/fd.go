@@ -50,25 +50,12 @@ func (t *fds) add(e *entry) int32 {
 	return fd
 }
 
-func (t *fds) session(fd int32) *session {
+// at returns the entry of a descriptor, an empty one if it is not open.
+func (t *fds) at(fd int32) entry {
 	if e := t.open[fd]; e != nil {
-		return e.session
+		return *e
 	}
-	return nil
-}
-
-func (t *fds) response(fd int32) *response {
-	if e := t.open[fd]; e != nil {
-		return e.response
-	}
-	return nil
-}
-
-func (t *fds) epoll(fd int32) *epoll {
-	if e := t.open[fd]; e != nil {
-		return e.epoll
-	}
-	return nil
+	return entry{}
 }
 
 // ready returns the current events of a descriptor. The event of a closed descriptor is a hang-up.
@@ -85,7 +72,7 @@ func (t *fds) ready(fd int32) uint32 {
 // control implements spear_epoll_ctl.
 func (t *fds) control(epfd, op, fd int32, events uint32) int32 {
 	const add, mod, del = 1, 2, 3
-	ep := t.epoll(epfd)
+	ep := t.at(epfd).epoll
 	if epfd == fd {
 		return -einval
 	}

@@ -61,27 +61,25 @@ func imports() wasmrt.HostModule {
 	for name, params := range absent {
 		add(name, params, func(*call) int32 { return -enosys })
 	}
-	number := []wasmrt.ValueType{wasmrt.I64}
-	m.Funcs = append(m.Funcs,
-		wasmrt.HostFunc{Name: "time_now_ms", Results: number, Fn: func(_ context.Context, inst *wasmrt.Instance, stack []uint64) error {
-			stack[0] = uint64(inst.Now().UnixMilli())
-			return nil
-		}},
-		wasmrt.HostFunc{Name: "wall_time_s", Results: number, Fn: func(_ context.Context, inst *wasmrt.Instance, stack []uint64) error {
-			stack[0] = uint64(inst.Now().Unix())
-			return nil
-		}},
-		wasmrt.HostFunc{Name: "random_i64", Results: number, Fn: func(_ context.Context, inst *wasmrt.Instance, stack []uint64) error {
-			var b [8]byte
-			err := inst.Random(b[:])
-			stack[0] = binary.LittleEndian.Uint64(b[:])
-			return err
-		}},
-		wasmrt.HostFunc{Name: "sleep_ms", Params: i32, Fn: func(_ context.Context, inst *wasmrt.Instance, stack []uint64) error {
-			inst.Sleep(time.Duration(max(wasmrt.Int32(stack[0]), 0)) * time.Millisecond)
-			return nil
-		}},
-	)
+	number := func(name string, read func(inst *wasmrt.Instance) (int64, error)) {
+		m.Funcs = append(m.Funcs, wasmrt.HostFunc{Name: name, Results: []wasmrt.ValueType{wasmrt.I64},
+			Fn: func(_ context.Context, inst *wasmrt.Instance, stack []uint64) error {
+				n, err := read(inst)
+				stack[0] = uint64(n)
+				return err
+			}})
+	}
+	number("time_now_ms", func(inst *wasmrt.Instance) (int64, error) { return inst.Now().UnixMilli(), nil })
+	number("wall_time_s", func(inst *wasmrt.Instance) (int64, error) { return inst.Now().Unix(), nil })
+	number("random_i64", func(inst *wasmrt.Instance) (n int64, err error) {
+		var b [8]byte
+		err = inst.Random(b[:])
+		return int64(binary.LittleEndian.Uint64(b[:])), err
+	})
+	m.Funcs = append(m.Funcs, wasmrt.HostFunc{Name: "sleep_ms", Params: i32, Fn: func(_ context.Context, inst *wasmrt.Instance, stack []uint64) error {
+		inst.Sleep(time.Duration(max(wasmrt.Int32(stack[0]), 0)) * time.Millisecond)
+		return nil
+	}})
 	return m
 }
 
@@ -170,25 +168,25 @@ func (c *call) writeMessage() int32 {
 	if rc != 0 {
 		return rc
 	}
-	s := c.p.fds.session(c.arg(0))
+	return c.grow(len(content), func(s *session) int32 { return s.write(role, content) })
+}
+
+// grow calls do, which adds n bytes to the session of the first parameter, if SessionBytes allows n more bytes. It returns the result of
+// do, -EBADF, -EAGAIN during a send, or -ENOMEM.
+func (c *call) grow(n int, do func(s *session) int32) int32 {
+	s := c.p.fds.at(c.arg(0)).session
+	n += perItem
 	switch {
 	case s == nil:
 		return -ebadf
 	case s.sending:
 		return -eagain
-	}
-	return c.p.grow(s, len(content), func() int32 { return s.write(role, content) })
-}
-
-// grow calls do, which adds n bytes to the session, if SessionBytes allows n more bytes. It returns the result of do, or -ENOMEM.
-func (p *program) grow(s *session, n int, do func() int32) int32 {
-	n += perItem
-	if !p.reserve(n) {
+	case !c.p.reserve(n):
 		return -enomem
 	}
-	rc := do()
+	rc := do(s)
 	if rc != 0 {
-		p.bytes -= n
+		c.p.bytes -= n
 		return rc
 	}
 	s.size += n
@@ -200,16 +198,10 @@ func (c *call) writeFunction() int32 {
 	if rc != 0 {
 		return rc
 	}
-	s := c.p.fds.session(c.arg(0))
-	switch {
-	case s == nil:
-		return -ebadf
-	case s.sending:
-		return -eagain
-	case s.offered >= c.p.limits.SessionTools:
-		return -enomem
-	}
-	return c.p.grow(s, len(text), func() int32 {
+	return c.grow(len(text), func(s *session) int32 {
+		if s.offered >= c.p.limits.SessionTools {
+			return -enomem
+		}
 		s.offered++
 		if why := s.register(c.p, c.arg(1), []byte(text)); why != "" {
 			c.p.note(fmt.Sprintf("function %d of the session was passed over: %s", s.offered, why))
@@ -249,18 +241,12 @@ func (c *call) control() int32 {
 		if !ok {
 			return -eio
 		}
-		s := c.p.fds.session(fd)
-		switch {
-		case s == nil && c.p.fds.response(fd) != nil:
+		if c.p.fds.at(fd).response != nil {
 			return 0
-		case s == nil:
-			return -ebadf
-		case s.sending:
-			return -eagain
 		}
-		return c.p.grow(s, len(arg), func() int32 { return s.set(key, value, &c.p.opts.MCP) })
+		return c.grow(len(arg), func(s *session) int32 { return s.set(key, value, &c.p.opts.MCP) })
 	case getMetrics:
-		r := c.p.fds.response(fd)
+		r := c.p.fds.at(fd).response
 		if r == nil {
 			return -ebadf
 		}
@@ -276,7 +262,7 @@ func (c *call) send() int32 {
 }
 
 func (c *call) receive() int32 {
-	r := c.p.fds.response(c.arg(0))
+	r := c.p.fds.at(c.arg(0)).response
 	if r == nil {
 		return -ebadf
 	}
@@ -305,7 +291,7 @@ func (c *call) epollCreate() int32 {
 }
 
 func (c *call) epollClose() int32 {
-	if c.p.fds.epoll(c.arg(0)) == nil {
+	if c.p.fds.at(c.arg(0)).epoll == nil {
 		return -ebadf
 	}
 	delete(c.p.fds.open, c.arg(0))
@@ -327,7 +313,7 @@ func (c *call) epollWait() int32 {
 		}
 		return -enospc
 	}
-	ep := c.p.fds.epoll(c.arg(0))
+	ep := c.p.fds.at(c.arg(0)).epoll
 	if ep == nil {
 		return -ebadf
 	}

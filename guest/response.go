@@ -24,10 +24,7 @@ func failure(code, message string) []byte {
 // refusal returns the body of the answer to a send without a run. It contains the text of err only if its code is invalid_request or
 // too_many_tools.
 func refusal(err error) []byte {
-	code := lathe.CodeOf(err)
-	if code == "" {
-		code = lathe.CodeInternal
-	}
+	code := cmp.Or(lathe.CodeOf(err), lathe.CodeInternal)
 	message := "the request could not be sent"
 	var e *lathe.Error
 	if errors.As(err, &e) && e.Err != nil && (code == lathe.CodeInvalidRequest || code == lathe.CodeTooManyTools) {

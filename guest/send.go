@@ -18,7 +18,7 @@ const (
 
 // send implements cchat_send: it returns the descriptor of the answer, or a negative error number. An error ends the guest.
 func (p *program) send(ctx context.Context, fd, flags int32) (int32, error) {
-	s := p.fds.session(fd)
+	s := p.fds.at(fd).session
 	switch {
 	case s == nil:
 		return -ebadf, nil

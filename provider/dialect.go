@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,10 +146,7 @@ func (t *textModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 }
 
 func (t *textModel) generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	name := req.Model
-	if name == "" {
-		name = t.info.Model
-	}
+	name := cmp.Or(req.Model, t.info.Model)
 	d := t.dialectOf(name)
 	if (t.native || t.opts.RecoverLeakedCalls) && isStructured(d) {
 		d = t.dialect // apart from leaked calls, the text of such a server has no marks

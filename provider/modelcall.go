@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"github.com/lathe-run/lathe/internal/reconnect"
 	"log/slog"
 	"math"
 	"net/url"
@@ -97,7 +98,7 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 		} else if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err, Wait: wait}}, nil) {
 			return
 		}
-		if !sleep(ctx, wait) {
+		if reconnect.Wait(ctx, wait) != nil {
 			yield(lathe.Delta{}, v.c.cancelled(ctx))
 			return
 		}
@@ -202,18 +203,6 @@ func (v *modelCall) retry(n int, a *attempt, err *lathe.Error) (time.Duration, b
 		return 0, false
 	}
 	return wait, true
-}
-
-// sleep blocks for d. It returns false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return ctx.Err() == nil
-	}
 }
 
 func (c *Chat) log(ctx context.Context, n int, a *attempt, err *lathe.Error) {

@@ -174,7 +174,7 @@ func (o *Options) withDefaults(codec wire.Upstream) Options {
 		c = *o
 	}
 	def(&c.Name, vendors[codec.Wire()])
-	def(&c.BaseURL, codec.DefaultBaseURL())
+	def(&c.BaseURL, codec.Vendor().BaseURL)
 	def(&c.Timeouts.Client, defaultClientTimeout)
 	def(&c.Timeouts.Open, defaultOpenTimeout)
 	def(&c.Timeouts.Read, c.Timeouts.Client)
@@ -225,21 +225,21 @@ func baseURL(base string, codec wire.Upstream, model string) (*url.URL, error) {
 
 // header returns the header that all requests share.
 func (o *Options) header(codec wire.Upstream) (http.Header, error) {
-	keyName, before := codec.KeyHeader()
-	keyName = http.CanonicalHeaderKey(keyName)
+	vendor := codec.Vendor()
+	keyName := http.CanonicalHeaderKey(vendor.KeyHeader)
 	h := http.Header{
 		"Content-Type": {"application/json"},
 		"Accept":       {"text/event-stream, application/json"},
 		"User-Agent":   {"lathe"},
 	}
-	for _, fixed := range codec.Headers() {
-		h.Set(fixed[0], fixed[1])
+	if vendor.Header != "" {
+		h.Set(vendor.Header, vendor.Value)
 	}
 	if !o.Key.IsZero() {
 		if !validHeaderValue(o.Key.Reveal()) {
 			return nil, errors.New("the key holds a byte that cannot stand in a header, such as a line end")
 		}
-		h[keyName] = []string{before + o.Key.Reveal()}
+		h[keyName] = []string{vendor.KeyPrefix + o.Key.Reveal()}
 	}
 	for name, value := range o.Headers {
 		if !httpname.IsToken(name) {

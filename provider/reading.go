@@ -77,9 +77,9 @@ func (r *reading) take(d *lathe.Delta) bool {
 		r.passCall(d, r.calls)
 		r.calls++
 	case lathe.DeltaCallArgs, lathe.DeltaCallEnd:
-		for i := len(r.own) - 1; i >= 0; i-- {
-			if r.own[i].in == d.Index {
-				r.passCall(d, r.own[i].out)
+		for _, c := range slices.Backward(r.own) {
+			if c.in == d.Index {
+				r.passCall(d, c.out)
 				break
 			}
 		}
@@ -227,7 +227,7 @@ func (r *reading) finish(of *lathe.Finish) {
 	if r.stopped {
 		return
 	}
-	f.Message.Parts = r.parts(f.Message.Parts)
+	f.Message.Parts = visible.ReplaceText(f.Message.Parts, r.message.Message().Parts, r.leaks != nil || r.native)
 	calls := len(f.Message.Calls())
 	switch f.Reason {
 	case lathe.FinishLength, lathe.FinishContentFilter:
@@ -246,36 +246,6 @@ func (r *reading) finish(of *lathe.Finish) {
 		f.Dropped = f.Dropped[:min(len(f.Dropped), wire.MaxDropped)]
 	}
 	r.give(lathe.Delta{Kind: lathe.DeltaFinish, Finish: &f})
-}
-
-// parts returns the server's parts, with the parsed parts in place of its text.
-func (r *reading) parts(given []lathe.Part) []lathe.Part {
-	read := r.message.Message().Parts
-	if r.leaks != nil || r.native {
-		for i, p := range read {
-			if c, ok := p.(lathe.ToolCall); ok {
-				c.Recovered = true
-				read[i] = c
-			}
-		}
-	}
-	out := make([]lathe.Part, 0, len(given)+len(read))
-	done := false
-	for _, p := range given {
-		t, isText := p.(lathe.Text)
-		_, isCall := p.(lathe.ToolCall)
-		if !done && (isCall || isText && !t.Commentary) {
-			out = append(out, read...)
-			done = true
-		}
-		if !isText || t.Commentary {
-			out = append(out, p)
-		}
-	}
-	if !done {
-		out = append(out, read...)
-	}
-	return out
 }
 
 // faults returns the faults of the server and those that the parser counted.

@@ -3,9 +3,9 @@ package remote
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -137,8 +137,7 @@ func (c *Call) Check(op string) error {
 
 // ArgumentsHash returns a hash of the arguments. A store keeps the hash, so that it can compare calls after it has removed their arguments.
 func (c *Call) ArgumentsHash() string {
-	sum := sha256.Sum256(c.Arguments)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(c.Arguments))
 }
 
 // A Ref identifies one attempt of a call, and the worker that claimed it.
@@ -223,6 +222,5 @@ func (t *Tool) Definition() string {
 	if err != nil {
 		b = []byte(err.Error())
 	}
-	sum := sha256.Sum256(append([]byte("lathe/worker-tool/1\x00"), b...))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(append([]byte("lathe/worker-tool/1\x00"), b...)))
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"net/http"
 	"slices"
 
@@ -110,7 +111,7 @@ func (a *exchange) relayBody() {
 	relay := runinput.Of(&a.in).Relay
 	relay.Request = a.req.Body
 	if len(a.ignored) > 0 {
-		relay.Request = openai.Cut(a.req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
+		relay.Request = rawjson.Without(a.req.Body, a.ignored...)
 	}
 }
 

@@ -72,7 +72,7 @@ func TestRefusedKeysAreNotRetried(t *testing.T) {
 		o.Setup.Keys = []server.Key{{Name: "ann", Secret: secret.New("0123456789abcdef"), Models: []string{}}}
 	}})
 	for name, c := range wireClients {
-		_, before := c.codec.KeyHeader()
+		before := c.codec.Vendor().KeyPrefix
 		for status, key := range map[int]string{401: "another key", 403: "0123456789abcdef"} {
 			for _, stream := range []bool{false, true} {
 				a := c.send(t.Context(), f, stream, c.body(stream, nil, lathe.User("hi")), c.key, before+key)

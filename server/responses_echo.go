@@ -47,9 +47,7 @@ func (a *content) storeRequest() {
 // withoutConversation returns the body of a request without model, input and instructions, which are elsewhere in the log
 // of the run.
 func withoutConversation(body []byte) []byte {
-	return rawjson.AppendEdited(nil, body, func(name string, v []byte) (key, value []byte, keep bool) {
-		return nil, v, name != "input" && name != "instructions" && name != "model"
-	}, nil)
+	return rawjson.Without(body, "input", "instructions", "model")
 }
 
 // withMember returns a copy of a JSON object with one more member.

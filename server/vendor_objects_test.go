@@ -97,7 +97,7 @@ func upstream(t *testing.T, name string, keys []server.Key, change func(*setting
 
 // with returns the headers of a request with a key.
 func (c *wireClient) with(name string) []string {
-	_, before := c.codec.KeyHeader()
+	before := c.codec.Vendor().KeyPrefix
 	return []string{c.key, before + text(name)}
 }
 

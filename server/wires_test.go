@@ -94,7 +94,7 @@ func (c *wireClient) send(ctx context.Context, f *fixture, stream bool, body str
 		f.t.Fatal(err)
 	}
 	if f.key != "" {
-		_, before := c.codec.KeyHeader()
+		before := c.codec.Vendor().KeyPrefix
 		req.Header.Set(c.key, before+f.key)
 	}
 	for i := 0; i < len(header); i += 2 {

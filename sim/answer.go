@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -44,10 +45,7 @@ func chat(prompt string) string {
 const maxReport = 600
 
 func report(call lathe.ToolCall, r lathe.ToolResult) string {
-	name := call.Name
-	if name == "" {
-		name = "The tool"
-	}
+	name := cmp.Or(call.Name, "The tool")
 	raw := []byte(r.Content)
 	if rawjson.Check(raw, rawjson.Limits{}) != nil {
 		return fmt.Sprintf("%s says: %s.", name, clip(strings.TrimSpace(r.Content)))

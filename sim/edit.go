@@ -359,8 +359,8 @@ var errorNested = chain(endMissing, each(func(w lathe.Wire, e *streamed) {
 var failedOnly = without(isError)
 
 // overloaded replaces an error of the stream by that of an overloaded server.
-var overloaded = each(func(_ lathe.Wire, e *streamed) {
-	if typeOf(e.data) == "error" {
+var overloaded = each(func(w lathe.Wire, e *streamed) {
+	if isError(w, e) {
 		e.data = setIn(e.data, "error", "type", `"overloaded_error"`)
 		e.data = setIn(e.data, "error", "message", `"Overloaded"`)
 	}

@@ -40,11 +40,7 @@ func (s *Sim) read(p *protocol, w http.ResponseWriter, r *http.Request, parse fu
 	}
 	req, err := parse(body)
 	if err != nil {
-		e := (*wire.APIError)(nil)
-		if !errors.As(err, &e) {
-			e = badRequest(err.Error())
-		}
-		p.fail(w, e)
+		p.refuse(w, err)
 		return nil
 	}
 	x := &exchange{p: p, req: req, body: body, header: r.Header}

@@ -14,7 +14,7 @@ import (
 type Fault struct {
 	Name string // such as "id-late"
 	Does string // a short description
-	// Ends is the reason with which a run with this model must end: "answered" if the fault must be tolerated.
+	// Ends is the reason with which a run with this model must end: "answered" if the fault must be tolerated. In the tables that is "".
 	Ends lathe.Reason
 	// Wires are the wires on which the simulator has the fault; nil: all. On another wire, a request for the model of the fault gets 404.
 	Wires []lathe.Wire
@@ -58,7 +58,7 @@ func (f *Fault) On(w lathe.Wire) bool { return f.Wires == nil || slices.Contains
 func Faults() []Fault {
 	all := slices.Concat(faults, wireFaults)
 	for i := range all {
-		all[i].Wires = slices.Clone(all[i].Wires)
+		all[i].Wires, all[i].Ends = slices.Clone(all[i].Wires), cmp.Or(all[i].Ends, lathe.ReasonAnswered)
 	}
 	return all
 }
@@ -79,8 +79,6 @@ func findFault(name string) *Fault {
 	return nil
 }
 
-const answered = lathe.ReasonAnswered
-
 // The wires of faults that not all wires have.
 var (
 	chatOnly        = []lathe.Wire{lathe.WireOpenAIChat}
@@ -93,15 +91,15 @@ var rateLimited = &wire.APIError{Message: "Rate limit reached", Type: "requests"
 var faults = []Fault{
 	chatFault("index-missing", "tool calls without index", style{index: noIndex}),
 	chatFault("index-minus-one", "every call has index -1", style{index: constIndex("-1")}),
-	{Name: "index-repeated", Does: "every call, and every block, has index 0, with ids of their own", Ends: answered, style: &style{index: constIndex("0")}, edit: reindex(func(int) int { return 0 }), Wires: chatAndMessages},
+	{Name: "index-repeated", Does: "every call, and every block, has index 0, with ids of their own", style: &style{index: constIndex("0")}, edit: reindex(func(int) int { return 0 }), Wires: chatAndMessages},
 	chatFault("index-repeated-no-id", "every call has index 0 and no id", style{index: constIndex("0"), id: noID}),
-	{Name: "index-sparse", Does: "indexes 0, 7, 14, …", Ends: answered, style: &style{index: func(i int) string { return itoa(7 * i) }}, edit: reindex(func(i int) int { return 7 * i }), Wires: notGemini},
+	{Name: "index-sparse", Does: "indexes 0, 7, 14, …", style: &style{index: func(i int) string { return itoa(7 * i) }}, edit: reindex(func(i int) int { return 7 * i }), Wires: notGemini},
 	chatFault("index-huge", "indexes from a million on", style{index: func(i int) string { return itoa(1_000_000 + i) }}),
-	{Name: "id-missing", Does: "calls without id", Ends: answered, style: &style{id: noID}, edit: idMissing, Wires: []lathe.Wire{lathe.WireOpenAIChat, lathe.WireGemini}},
+	{Name: "id-missing", Does: "calls without id", style: &style{id: noID}, edit: idMissing, Wires: []lathe.Wire{lathe.WireOpenAIChat, lathe.WireGemini}},
 	chatFault("id-empty", "id is the empty string", style{id: func(int, int, bool, lathe.ToolCall) (string, bool) { return "", true }}),
 	chatFault("id-late", "id only in the last piece of a call", style{id: lateID}),
 	chatFault("id-changing", "another id in every piece", style{id: changingID}),
-	{Name: "id-repeated", Does: "every call has the same id", Ends: answered, turn: repeatID},
+	{Name: "id-repeated", Does: "every call has the same id", turn: repeatID},
 	chatFault("name-repeated", "the whole name in every piece", style{nameEvery: true}),
 	chatFault("name-split", "the name in two pieces", style{nameSplit: true}),
 	chatFault("name-late", "the name after the arguments", style{nameLate: true}),
@@ -115,25 +113,25 @@ var faults = []Fault{
 	chatFault("two-in-one-chunk", "all calls in one chunk", style{whole: true, together: true}),
 	chatFault("text-after-calls", "text after the calls", style{textAfter: true}),
 	chatFault("text-with-calls", "text and calls in one delta", style{textWith: true}),
-	{Name: "finish-stop", Does: "finish_reason stop with calls", Ends: answered, style: &style{finish: "stop"}, edit: stopReason("end_turn"), Wires: chatAndMessages},
+	{Name: "finish-stop", Does: "finish_reason stop with calls", style: &style{finish: "stop"}, edit: stopReason("end_turn"), Wires: chatAndMessages},
 	chatFault("finish-empty", "finish_reason is the empty string", style{finish: "\x00"}),
 	chatFault("finish-end-turn", "finish_reason end_turn", style{finish: "end_turn"}),
-	{Name: "finish-tool-calls", Does: "finish_reason tool_calls without calls", Ends: answered, style: &style{finish: "tool_calls"}, edit: stopReason("tool_use"), Wires: chatAndMessages},
+	{Name: "finish-tool-calls", Does: "finish_reason tool_calls without calls", style: &style{finish: "tool_calls"}, edit: stopReason("tool_use"), Wires: chatAndMessages},
 	chatFault("finish-twice", "two chunks with a finish_reason", style{finishTwice: true}),
 	chatFault("usage-every-chunk", "cumulative usage in every chunk", style{usageEvery: true}),
-	{Name: "no-done", Does: "no [DONE] at the end", Ends: answered, style: &style{noDone: true}, edit: doneMissing, Wires: []lathe.Wire{lathe.WireOpenAIChat, lathe.WireResponses}},
+	{Name: "no-done", Does: "no [DONE] at the end", style: &style{noDone: true}, edit: doneMissing, Wires: []lathe.Wire{lathe.WireOpenAIChat, lathe.WireResponses}},
 	chatFault("n-choices", "a second choice beside the first", style{secondChoice: true}),
-	{Name: "function-call", Does: "the legacy function_call member", Ends: answered, style: &style{legacy: true}, turn: oneCall, Wires: chatOnly},
-	{Name: "reasoning", Does: "thinks in the member reasoning", Ends: answered, style: &style{reasoning: "reasoning"}, turn: think, Wires: chatOnly},
-	{Name: "reasoning-content", Does: "thinks in the member reasoning_content", Ends: answered, style: &style{reasoning: "reasoning_content"}, turn: think, Wires: chatOnly},
-	{Name: "thinking", Does: "thinks in the member thinking", Ends: answered, style: &style{reasoning: "thinking"}, turn: think, Wires: chatOnly},
-	{Name: "crlf", Does: "lines end in CR LF", Ends: answered, lines: lines{eol: "\r\n"}},
-	{Name: "bom", Does: "a byte order mark first", Ends: answered, lines: lines{bom: true}},
-	{Name: "comments", Does: "comments between the events", Ends: answered, lines: lines{comments: true}},
-	{Name: "multi-line-data", Does: "each JSON over several data lines", Ends: answered, lines: lines{multiline: true}},
-	{Name: "long-line", Does: "a line of 100 KiB", Ends: answered, lines: lines{longLine: 100 << 10}},
-	{Name: "malformed-line", Does: "a data line that is no JSON", Ends: answered, lines: lines{malformed: true}, Wires: notGemini},
-	{Name: "json-instead-of-stream", Does: "a JSON completion although a stream was asked for", Ends: answered, nonStream: true},
+	{Name: "function-call", Does: "the legacy function_call member", style: &style{legacy: true}, turn: oneCall, Wires: chatOnly},
+	{Name: "reasoning", Does: "thinks in the member reasoning", style: &style{reasoning: "reasoning"}, turn: think, Wires: chatOnly},
+	{Name: "reasoning-content", Does: "thinks in the member reasoning_content", style: &style{reasoning: "reasoning_content"}, turn: think, Wires: chatOnly},
+	{Name: "thinking", Does: "thinks in the member thinking", style: &style{reasoning: "thinking"}, turn: think, Wires: chatOnly},
+	{Name: "crlf", Does: "lines end in CR LF", lines: lines{eol: "\r\n"}},
+	{Name: "bom", Does: "a byte order mark first", lines: lines{bom: true}},
+	{Name: "comments", Does: "comments between the events", lines: lines{comments: true}},
+	{Name: "multi-line-data", Does: "each JSON over several data lines", lines: lines{multiline: true}},
+	{Name: "long-line", Does: "a line of 100 KiB", lines: lines{longLine: 100 << 10}},
+	{Name: "malformed-line", Does: "a data line that is no JSON", lines: lines{malformed: true}, Wires: notGemini},
+	{Name: "json-instead-of-stream", Does: "a JSON completion although a stream was asked for", nonStream: true},
 	{Name: "error-in-band", Does: "an error object in the middle of the stream", Ends: lathe.ReasonUpstreamError, flow: flow{errorAfter: 2}},
 	{Name: "error-in-band-first", Does: "an error object as the first event", Ends: lathe.ReasonUpstreamError, flow: flow{errorAfter: -1}},
 	{Name: "cut-mid-argument", Does: "the connection breaks off inside an argument", Ends: lathe.ReasonUpstreamError, flow: flow{cutArgs: true}},
@@ -147,33 +145,33 @@ var faults = []Fault{
 		fail: &wire.APIError{Message: "Incorrect API key provided.", Type: "invalid_request_error", Code: "invalid_api_key"}},
 	{Name: "status-404-tools", Does: "404: no endpoints found that support tool use", Ends: lathe.ReasonUpstreamError, status: 404, needsTools: true,
 		fail: &wire.APIError{Message: "No endpoints found that support tool use", Code: "404"}},
-	{Name: "status-408", Does: "408 the first time that a request comes", Ends: answered, status: 408, once: true},
-	{Name: "status-429", Does: "429 with Retry-After the first time that a request comes", Ends: answered, status: 429, once: true, header: [2]string{"Retry-After", "0"},
+	{Name: "status-408", Does: "408 the first time that a request comes", status: 408, once: true},
+	{Name: "status-429", Does: "429 with Retry-After the first time that a request comes", status: 429, once: true, header: [2]string{"Retry-After", "0"},
 		fail: rateLimited},
 	{Name: "status-429-always", Does: "429 on every request", Ends: lathe.ReasonUpstreamError, status: 429, header: [2]string{"Retry-After", "0"},
 		fail: rateLimited},
-	{Name: "status-500", Does: "500 the first time that a request comes", Ends: answered, status: 500, once: true, body: "internal error"},
+	{Name: "status-500", Does: "500 the first time that a request comes", status: 500, once: true, body: "internal error"},
 	{Name: "status-500-always", Does: "500 on every request", Ends: lathe.ReasonUpstreamError, status: 500, body: "internal error"},
-	{Name: "status-503", Does: "503 the first time that a request comes", Ends: answered, status: 503, once: true},
-	{Name: "strict-roles", Does: "refuses messages whose roles do not alternate, as Mistral's templates do, and leaves answers blank until it is asked again", Ends: answered, strictRoles: true, turn: emptyFinal, Wires: chatOnly},
+	{Name: "status-503", Does: "503 the first time that a request comes", status: 503, once: true},
+	{Name: "strict-roles", Does: "refuses messages whose roles do not alternate, as Mistral's templates do, and leaves answers blank until it is asked again", strictRoles: true, turn: emptyFinal, Wires: chatOnly},
 	{Name: "hang", Does: "accepts the request and never answers", Ends: lathe.ReasonUpstreamError, hang: true},
 	{Name: "length", Does: "stops for length in the middle of a call", Ends: lathe.ReasonLength, turn: cutByLength},
 	{Name: "content-filter", Does: "stops for the content filter", Ends: lathe.ReasonContentFilter, turn: func(_ *lathe.Request, t *Turn) { t.Finish = lathe.FinishContentFilter }},
-	{Name: "empty-final", Does: "answers with nothing until it is asked again", Ends: answered, turn: emptyFinal},
+	{Name: "empty-final", Does: "answers with nothing until it is asked again", turn: emptyFinal},
 	{Name: "unknown-tool", Does: "asks for tools that do not exist, for ever", Ends: lathe.ReasonToolLoop, turn: inventTools},
 	{Name: "tool-loop", Does: "repeats the same call for ever", Ends: lathe.ReasonToolLoop, turn: repeatCall},
-	{Name: "args-invalid-json", Does: "writes invalid JSON once, then corrects itself", Ends: answered, turn: breakArgs(`{"expression": 7 +`), Wires: notGemini},
-	{Name: "args-duplicate-keys", Does: "writes a key twice once, then corrects itself", Ends: answered, turn: breakArgs(`{"expression":"1","expression":"2"}`), Wires: notGemini},
-	{Name: "args-lone-surrogate", Does: "writes half a surrogate pair once, then corrects itself", Ends: answered, turn: breakArgs(`{"expression":"\ud800"}`), Wires: notGemini},
-	{Name: "args-deep", Does: "nests arguments 1000 deep once, then corrects itself", Ends: answered,
+	{Name: "args-invalid-json", Does: "writes invalid JSON once, then corrects itself", turn: breakArgs(`{"expression": 7 +`), Wires: notGemini},
+	{Name: "args-duplicate-keys", Does: "writes a key twice once, then corrects itself", turn: breakArgs(`{"expression":"1","expression":"2"}`), Wires: notGemini},
+	{Name: "args-lone-surrogate", Does: "writes half a surrogate pair once, then corrects itself", turn: breakArgs(`{"expression":"\ud800"}`), Wires: notGemini},
+	{Name: "args-deep", Does: "nests arguments 1000 deep once, then corrects itself",
 		turn: breakArgsBy(func() string { return `{"expression":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}` }), Wires: notGemini},
-	{Name: "args-huge", Does: "writes 300 KB of arguments once, then corrects itself", Ends: answered,
+	{Name: "args-huge", Does: "writes 300 KB of arguments once, then corrects itself",
 		turn: breakArgsBy(func() string { return `{"expression":"` + strings.Repeat("1", 300_000) + `"}` })},
 }
 
 // chatFault returns a fault in the chunks of chat completions that clients must tolerate.
 func chatFault(name, does string, s style) Fault {
-	return Fault{Name: name, Does: does, Ends: answered, style: &s, Wires: chatOnly}
+	return Fault{Name: name, Does: does, style: &s, Wires: chatOnly}
 }
 
 func oneCall(_ *lathe.Request, t *Turn) {

@@ -24,23 +24,23 @@ var wireFaults = []Fault{
 	editFault("event-nameless", "events without their type in the line event:", typed, nameless),
 	editFault("unknown-event", "an event of an unknown type", notChat, unknownEvent),
 	editFault("unknown-item", "an item, block or part of an unknown type", notChat, unknownItem),
-	{Name: "keep-alive-flood", Does: "1000 keep-alives in the form of the wire", Ends: answered, Wires: notChat, flow: flow{keepAlives: 1000}},
+	{Name: "keep-alive-flood", Does: "1000 keep-alives in the form of the wire", Wires: notChat, flow: flow{keepAlives: 1000}},
 	editFault("calls-interleaved", "the pieces of parallel calls in turn", typed, interleave),
-	{Name: "args-one-piece", Does: "the arguments of each call in one piece", Ends: answered, Wires: typed, flow: flow{wholeArgs: true}},
+	{Name: "args-one-piece", Does: "the arguments of each call in one piece", Wires: typed, flow: flow{wholeArgs: true}},
 	editFault("args-at-once", "arguments without any piece: in the head of the block, or in the end of the item", typed, argsAtOnce),
 	editFault("args-partial", "arguments as values with the paths of their places", onGemini, partialArgs),
 	editFault("args-empty", "no arguments at all in place of {}", notChat, argsEmpty),
 	editFault("usage-missing", "no usage", notChat, usageMissing),
 	editFault("usage-split", "input tokens in the first event, output tokens in the last", onMessages, usageSplit),
 	editFault("usage-late", "the usage in an event after the finish reason", onGemini, usageLate),
-	{Name: "signature-missing", Does: "thinks and does not sign it", Ends: answered, Wires: notChat, turn: thinkUnsigned},
-	{Name: "reasoning-hidden", Does: "thinks and shows the signature alone", Ends: answered, Wires: notChat, turn: thinkHidden},
-	{Name: "reasoning-redacted", Does: "thinks in blocks of type redacted_thinking", Ends: answered, Wires: onMessages, turn: thinkRedacted},
-	{Name: "strict-signatures", Does: "thinks, signs it, and refuses a history whose signature is missing, changed, of another model or out of place", Ends: answered,
+	{Name: "signature-missing", Does: "thinks and does not sign it", Wires: notChat, turn: thinkUnsigned},
+	{Name: "reasoning-hidden", Does: "thinks and shows the signature alone", Wires: notChat, turn: thinkHidden},
+	{Name: "reasoning-redacted", Does: "thinks in blocks of type redacted_thinking", Wires: onMessages, turn: thinkRedacted},
+	{Name: "strict-signatures", Does: "thinks, signs it, and refuses a history whose signature is missing, changed, of another model or out of place",
 		Wires: notChat, turn: thinkStrictly, strictSignatures: placedSignatures},
-	{Name: "bound-thinking", Does: "thinks, and refuses a history in which anything before a block of thinking is not as it was when the block was written", Ends: answered,
+	{Name: "bound-thinking", Does: "thinks, and refuses a history in which anything before a block of thinking is not as it was when the block was written",
 		Wires: onMessages, turn: thinkStrictly, strictSignatures: boundSignatures},
-	{Name: "pause-turn", Does: "stop_reason pause_turn where the answer ends, unless it continues one", Ends: answered, Wires: onMessages, edit: stopReason("pause_turn"), firstPart: true},
+	{Name: "pause-turn", Does: "stop_reason pause_turn where the answer ends, unless it continues one", Wires: onMessages, edit: stopReason("pause_turn"), firstPart: true},
 	{Name: "malformed-call", Does: "MALFORMED_FUNCTION_CALL in place of each call", Ends: lathe.ReasonUpstreamError, Wires: onGemini, edit: malformedCall},
 	editFault("terminal-differs", "other arguments in the object that ends the response than in its events: the calls are not executed", onResponses, terminalDiffers),
 	{Name: "error-flat", Does: "an error in the stream in the flat form alone, without response.failed", Ends: lathe.ReasonUpstreamError, Wires: onResponses,
@@ -50,9 +50,9 @@ var wireFaults = []Fault{
 	{Name: "failed-only", Does: "response.failed without the event error", Ends: lathe.ReasonUpstreamError, Wires: onResponses, flow: flow{errorAfter: 2}, edit: failedOnly},
 	{Name: "overloaded-in-band", Does: "overloaded_error in the middle of the stream", Ends: lathe.ReasonUpstreamError, Wires: onMessages,
 		flow: flow{errorAfter: 2}, edit: overloaded},
-	{Name: "status-529", Does: "529 overloaded_error the first time that a request comes", Ends: answered, Wires: onMessages, status: 529, once: true,
+	{Name: "status-529", Does: "529 overloaded_error the first time that a request comes", Wires: onMessages, status: 529, once: true,
 		fail: &wire.APIError{Message: "Overloaded", Type: "overloaded_error"}},
-	{Name: "status-429-delay", Does: "429 that says when to come back in its body, the first time that a request comes", Ends: answered, Wires: onGemini,
+	{Name: "status-429-delay", Does: "429 that says when to come back in its body, the first time that a request comes", Wires: onGemini,
 		status: http.StatusTooManyRequests, once: true, fail: &wire.APIError{Message: "Resource has been exhausted", Type: "RESOURCE_EXHAUSTED", RetryAfter: 0.01}},
 	{Name: "status-400-context", Does: "400: the prompt is too long", Ends: lathe.ReasonUpstreamError, Wires: notChat, status: http.StatusBadRequest,
 		fail: &wire.APIError{Message: "prompt is too long: 250000 tokens > 200000 maximum", Type: "invalid_request_error", Code: lathe.CodeContextLength}},
@@ -60,7 +60,7 @@ var wireFaults = []Fault{
 
 // editFault returns a fault in the events of an answer that clients must tolerate.
 func editFault(name, does string, wires []lathe.Wire, e edit) Fault {
-	return Fault{Name: name, Does: does, Ends: answered, Wires: wires, edit: e}
+	return Fault{Name: name, Does: does, Wires: wires, edit: e}
 }
 
 func thinkUnsigned(req *lathe.Request, t *Turn) {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -61,6 +62,15 @@ func (p *protocol) fail(w http.ResponseWriter, e *wire.APIError) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.Status)
 	_, _ = w.Write(p.AppendError(nil, e)) // fails only if the client has disconnected
+}
+
+// refuse writes the error of a request that is wrong.
+func (p *protocol) refuse(w http.ResponseWriter, err error) {
+	e := (*wire.APIError)(nil)
+	if !errors.As(err, &e) {
+		e = badRequest(err.Error())
+	}
+	p.fail(w, e)
 }
 
 // on returns the handler of a wire whose requests contain the name of the model.
@@ -132,11 +142,7 @@ func (s *Sim) reply(w http.ResponseWriter, r *http.Request, x *exchange) {
 	}
 	t, err := s.turn(p, &x.spec, &req.Request)
 	if err != nil {
-		e := (*wire.APIError)(nil)
-		if !errors.As(err, &e) {
-			e = badRequest(err.Error())
-		}
-		p.fail(w, e)
+		p.refuse(w, err)
 		return
 	}
 	if t.Status != 0 {
@@ -255,11 +261,7 @@ func (f *Fault) answer(p *protocol, w http.ResponseWriter) {
 		p.fail(w, &e)
 		return
 	}
-	ct := f.bodyType
-	if ct == "" {
-		ct = "text/plain"
-	}
-	w.Header().Set("Content-Type", ct)
+	w.Header().Set("Content-Type", cmp.Or(f.bodyType, "text/plain"))
 	w.WriteHeader(f.status)
 	_, _ = io.WriteString(w, f.body) // fails only if the client has disconnected
 }

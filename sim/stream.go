@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -126,10 +127,7 @@ type lines struct {
 
 // frame returns the bytes of the i-th event of an answer.
 func (l *lines) frame(i int, e streamed) string {
-	eol := l.eol
-	if eol == "" {
-		eol = "\n"
-	}
+	eol := cmp.Or(l.eol, "\n")
 	if e.raw != "" {
 		return strings.ReplaceAll(e.raw, "\n", eol)
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -99,10 +100,7 @@ func (w *chunkWriter) chunk(delta, finish string) {
 func (w *chunkWriter) stream(t *Turn, includeUsage bool) {
 	st := w.st
 	w.chunk(`{"role":"assistant","content":null}`, "")
-	member := st.reasoning
-	if member == "" {
-		member = "reasoning_content"
-	}
+	member := cmp.Or(st.reasoning, "reasoning_content")
 	for _, p := range pieces(t.Reasoning) {
 		w.chunk(`{"`+member+`":`+quote(p)+`}`, "")
 	}

@@ -2,7 +2,6 @@ package tool
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
@@ -115,7 +114,7 @@ type bucket struct {
 }
 
 func newBucket(rate float64) *bucket {
-	burst := math.Max(1, rate)
+	burst := max(1, rate)
 	return &bucket{rate: rate, burst: burst, tokens: burst}
 }
 
@@ -125,7 +124,7 @@ func (b *bucket) next(now time.Time) (wait time.Duration) {
 	defer b.mu.Unlock()
 	if since := now.Sub(b.last); b.last.IsZero() || since > 0 {
 		if !b.last.IsZero() {
-			b.tokens = math.Min(b.burst, b.tokens+since.Seconds()*b.rate)
+			b.tokens = min(b.burst, b.tokens+since.Seconds()*b.rate)
 		}
 		b.last = now
 	}
@@ -133,9 +132,6 @@ func (b *bucket) next(now time.Time) (wait time.Duration) {
 		b.tokens--
 		return 0
 	}
-	need := (1 - b.tokens) / b.rate
-	if need > 3600 {
-		need = 3600
-	}
+	need := min((1-b.tokens)/b.rate, 3600)
 	return max(time.Duration(need*float64(time.Second)), 1)
 }

@@ -25,7 +25,7 @@ func authorize(c *call) ending {
 	}
 	c.info = c.describe()
 	c.info.Used = used
-	c.verdict, c.judged = judgeCall(opts.Policy, c.info), true
+	c.verdict, c.judged = judge(opts.Policy, func() lathe.Verdict { return opts.Policy.Call(c.info) }), true
 	switch c.verdict.Decision {
 	case lathe.Allow:
 		return proceed
@@ -64,8 +64,8 @@ func (c *call) spec() *lathe.ToolSpec {
 	return &lathe.ToolSpec{Name: c.tool}
 }
 
-// judgeCall returns the verdict of the policy on a call. If there is no policy or it panics, the verdict is Deny.
-func judgeCall(p lathe.Policy, info *lathe.CallInfo) (v lathe.Verdict) {
+// judge returns the verdict that ask obtains from the policy. If there is no policy or it panics, the verdict is Deny.
+func judge(p lathe.Policy, ask func() lathe.Verdict) (v lathe.Verdict) {
 	if p == nil {
 		return lathe.Verdict{Rule: ruleNoPolicy}
 	}
@@ -74,18 +74,10 @@ func judgeCall(p lathe.Policy, info *lathe.CallInfo) (v lathe.Verdict) {
 			v = lathe.Verdict{Rule: rulePolicyPanic}
 		}
 	}()
-	return p.Call(info)
+	return ask()
 }
 
-// judgeTool returns the verdict of the policy on offering a tool. If there is no policy or it panics, the verdict is Deny.
-func judgeTool(p lathe.Policy, run *lathe.RunInfo, spec *lathe.ToolSpec) (v lathe.Verdict) {
-	if p == nil {
-		return lathe.Verdict{Rule: ruleNoPolicy}
-	}
-	defer func() {
-		if recover() != nil {
-			v = lathe.Verdict{Rule: rulePolicyPanic}
-		}
-	}()
-	return p.Tool(run, spec)
+// judgeTool returns the verdict of the policy on offering a tool.
+func judgeTool(p lathe.Policy, run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
+	return judge(p, func() lathe.Verdict { return p.Tool(run, spec) })
 }

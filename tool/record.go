@@ -20,11 +20,7 @@ func plan(c *call) {
 	}
 	hash := digest.ArgsPreview(hashedText(c), w.r.hash, w.r.opts.HashKey)
 	if c.ParseError == "" {
-		dialect := c.Dialect
-		if dialect == "" {
-			dialect = "native"
-		}
-		c.emit(&event.ToolCallProposed{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Dialect: dialect, DeprecatedSyntax: c.Deprecated,
+		c.emit(&event.ToolCallProposed{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Dialect: cmp.Or(c.Dialect, "native"), DeprecatedSyntax: c.Deprecated,
 			Recovered: c.Recovered, Client: c.foreign, ArgsBytes: len(c.Arguments), ArgsPreviewHash: hash, RawName: cmp.Or(c.Written, c.Name), RawArgs: c.Arguments})
 	}
 	planned := &event.ToolCallPlanned{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, ArgsPreviewHash: hash}

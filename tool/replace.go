@@ -3,8 +3,7 @@ package tool
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"maps"
 
 	"github.com/lathe-run/lathe"
 )
@@ -16,7 +15,7 @@ func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.now.Load()
-	next := &registry{byName: make(map[string]*entry, len(old.byName)+len(tools)), backends: map[string]*backend{}, startRuns: old.startRuns}
+	next := &registry{byName: make(map[string]*entry, len(old.byName)+len(tools)), backends: maps.Clone(old.backends), startRuns: old.startRuns}
 	was := map[*lathe.ToolSpec]*entry{}
 	for _, e := range old.sorted {
 		if e.spec.Origin == origin {
@@ -26,9 +25,6 @@ func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 		next.byName[e.spec.Name] = e
 		next.sorted = append(next.sorted, e)
 	}
-	for name, b := range old.backends {
-		next.backends[name] = b
-	}
 	var errs []error
 	for _, t := range tools {
 		name, err := next.replace(t, origin, was)
@@ -36,17 +32,7 @@ func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 			errs = append(errs, lathe.CodeInvalidConfig.Wrap("tool: register "+name, err))
 		}
 	}
-	slices.SortFunc(next.sorted, func(a, b *entry) int { return strings.Compare(a.spec.Name, b.spec.Name) })
-	if err := s.checkRegistry(next); err != nil {
-		errs = append(errs, lathe.CodeInvalidConfig.Wrap("tool: register", err))
-	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	if !slices.Equal(next.sorted, old.sorted) { // otherwise the caches of runners for the old state remain valid
-		s.now.Store(next)
-	}
-	return nil
+	return s.store(next, errs)
 }
 
 func (r *registry) replace(t lathe.Tool, from string, was map[*lathe.ToolSpec]*entry) (name string, err error) {

@@ -113,15 +113,19 @@ func (s *Set) Add(tools ...lathe.Tool) error {
 			errs = append(errs, lathe.CodeInvalidConfig.Wrap("tool: register "+name, err))
 		}
 	}
+	return s.store(next, errs)
+}
+
+// store stores the next registry, unless it or one of its tools, as errs says, is invalid. s.mu must be locked.
+func (s *Set) store(next *registry, errs []error) error {
 	slices.SortFunc(next.sorted, func(a, b *entry) int { return strings.Compare(a.spec.Name, b.spec.Name) })
 	if err := s.checkRegistry(next); err != nil {
 		errs = append(errs, lathe.CodeInvalidConfig.Wrap("tool: register", err))
 	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
+	if len(errs) == 0 && !slices.Equal(next.sorted, s.now.Load().sorted) { // otherwise the caches of runners for the old state remain valid
+		s.now.Store(next)
 	}
-	s.now.Store(next)
-	return nil
+	return errors.Join(errs...)
 }
 
 // With returns a new set with the current tools of s and the given ones, and with the search and limits of s. Both sets share the state of
@@ -311,10 +315,7 @@ func definitionsSize(specs []*lathe.ToolSpec) (size int) {
 // definitionSize returns the size of the definition on the wire, in bytes.
 func definitionSize(s *lathe.ToolSpec) int {
 	const frame = len(`{"type":"function","function":{"name":"","description":,"parameters":}}`)
-	params := len(s.Schema)
-	if params == 0 {
-		params = len(noArguments)
-	}
+	params := cmp.Or(len(s.Schema), len(noArguments))
 	var space [1 << 10]byte // large enough for most descriptions
 	return frame + len(s.Name) + len(rawjson.AppendQuote(space[:0], s.Description)) + params
 }
@@ -324,8 +325,5 @@ var toolName = lazy.Regexp(`^[a-zA-Z0-9_-]{1,64}$`)
 func validName(s string) bool { return toolName().MatchString(s) }
 
 func origin(s *lathe.ToolSpec) string {
-	if s.Origin == "" {
-		return "an unnamed origin"
-	}
-	return s.Origin
+	return cmp.Or(s.Origin, "an unnamed origin")
 }

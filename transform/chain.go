@@ -2,7 +2,6 @@ package transform
 
 import (
 	"math"
-	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/callid"
@@ -122,37 +121,20 @@ func (c *Chain) message(m lathe.Message, ids *callid.Short) lathe.Message {
 		m = change(m)
 	}
 	if c.tagCalls {
-		m = eachCall(m, makeReadable)
+		m = eachPart(m, makeReadable)
 	}
 	if c.blankArgs {
-		m = eachCall(m, fillArguments)
+		m = eachPart(m, fillArguments)
 	}
 	if c.nineLetter {
 		m = ids.Apply(m)
 	}
 	for _, change := range c.results {
-		m = eachResult(m, func(r *lathe.ToolResult) bool {
+		m = eachPart(m, func(r *lathe.ToolResult) bool {
 			was := r.Content
 			r.Content = change(was)
 			return r.Content != was
 		})
-	}
-	return m
-}
-
-// eachResult returns m with change applied to copies of its tool results. change returns false if it changed nothing; if none changed, m is
-// returned as it is.
-func eachResult(m lathe.Message, change func(*lathe.ToolResult) bool) lathe.Message {
-	copied := false
-	for i, p := range m.Parts {
-		r, ok := p.(lathe.ToolResult)
-		if !ok || !change(&r) {
-			continue
-		}
-		if !copied {
-			m.Parts, copied = slices.Clone(m.Parts), true
-		}
-		m.Parts[i] = r
 	}
 	return m
 }

@@ -2,6 +2,7 @@ package transform
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -102,7 +103,7 @@ func (r *reading) take(d *lathe.Delta) bool {
 }
 
 func (r *reading) find(index int) *openCall {
-	for i := len(r.open) - 1; i >= 0; i-- {
+	for i := range slices.Backward(r.open) {
 		if r.open[i].in == index {
 			return &r.open[i]
 		}
@@ -222,10 +223,10 @@ func (r *reading) finish(of *lathe.Finish) {
 		return
 	}
 	if r.chain.blankArgs {
-		f.Message = eachCall(f.Message, fillArguments)
+		f.Message = eachPart(f.Message, fillArguments)
 	}
 	if r.chain.nineLetter {
-		f.Message = eachCall(f.Message, func(c *lathe.ToolCall) bool {
+		f.Message = eachPart(f.Message, func(c *lathe.ToolCall) bool {
 			was := c.ID
 			c.ID = r.ids.Back(was)
 			return c.ID != was
@@ -249,40 +250,11 @@ func (r *reading) readText(f *lathe.Finish) {
 	r.tags.flush()
 	r.release()
 	r.shown.End(r.pass)
-	read := r.text.Message().Parts
-	for i, p := range read {
-		if c, ok := p.(lathe.ToolCall); ok {
-			c.Recovered = true
-			read[i] = c
-		}
-	}
-	f.Message.Parts = inPlaceOfText(f.Message.Parts, read)
+	f.Message.Parts = visible.ReplaceText(f.Message.Parts, r.text.Message().Parts, true)
 	if r.found > 0 {
 		f.Faults = append(f.Faults[:len(f.Faults):len(f.Faults)], lathe.Fault{Kind: faultTagCall, Count: r.found})
 	}
 	if f.Reason != lathe.FinishLength && f.Reason != lathe.FinishContentFilter && hasCalls(&f.Message) {
 		f.Reason = lathe.FinishToolCalls
 	}
-}
-
-// inPlaceOfText returns the parts given, with read in place of the first text (or before the first call) and without the other texts.
-// Commentary is not text here.
-func inPlaceOfText(given, read []lathe.Part) []lathe.Part {
-	out := make([]lathe.Part, 0, len(given)+len(read))
-	done := false
-	for _, p := range given {
-		t, isText := p.(lathe.Text)
-		isText = isText && !t.Commentary
-		if !done && (isText || isCall(p)) {
-			out = append(out, read...)
-			done = true
-		}
-		if !isText {
-			out = append(out, p)
-		}
-	}
-	if !done {
-		out = append(out, read...)
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -222,11 +223,7 @@ func (t *tagReader) emitCalls(calls []tagCall) {
 		c := &calls[i]
 		t.calls++
 		t.dialect = c.dialect
-		id := c.id
-		if id == "" {
-			id = tagCallID(t.calls)
-		}
-		t.emit(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: id, Name: c.name})
+		t.emit(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: cmp.Or(c.id, tagCallID(t.calls)), Name: c.name})
 		if c.args != "" {
 			t.emit(&lathe.Delta{Kind: lathe.DeltaCallArgs, Text: c.args})
 		}

@@ -1,7 +1,7 @@
 package transform
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -61,12 +61,12 @@ func addReasoningContent(m lathe.Message) lathe.Message {
 	return m
 }
 
-// eachCall returns m with change applied to copies of its calls. change returns false if it changed nothing; if none changed, m is returned
-// as it is.
-func eachCall(m lathe.Message, change func(*lathe.ToolCall) bool) lathe.Message {
+// eachPart returns m with change applied to copies of its parts of type P. change returns false if it changed nothing; if none changed, m is
+// returned as it is.
+func eachPart[P lathe.Part](m lathe.Message, change func(*P) bool) lathe.Message {
 	copied := false
 	for i, p := range m.Parts {
-		c, ok := p.(lathe.ToolCall)
+		c, ok := p.(P)
 		if !ok || !change(&c) {
 			continue
 		}
@@ -82,7 +82,7 @@ func addSignature(m lathe.Message) lathe.Message {
 	if m.Role != lathe.RoleAssistant {
 		return m
 	}
-	return eachCall(m, func(c *lathe.ToolCall) bool {
+	return eachPart(m, func(c *lathe.ToolCall) bool {
 		if hasMember(c.Extra, "signature") {
 			return false
 		}
@@ -102,7 +102,7 @@ func addExtraContent(m lathe.Message) lathe.Message {
 		}
 	}
 	first := true
-	return eachCall(m, func(c *lathe.ToolCall) bool {
+	return eachPart(m, func(c *lathe.ToolCall) bool {
 		if !first {
 			return false
 		}
@@ -133,21 +133,18 @@ func compactEnvelope(content string) string {
 	if ok := rawjson.At(b, "ok"); string(ok) != "true" && string(ok) != "false" {
 		return content
 	}
-	out, dropped := []byte{'{'}, false
-	for key, value := range rawjson.Members(b) {
+	dropped := false
+	out := rawjson.AppendEach(nil, b, func(dst, key, value []byte) []byte {
 		if isOptional(key) && isEmpty(value) {
 			dropped = true
-			continue
+			return dst
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, key...), ':'), value...)
-	}
+		return append(dst, value...)
+	})
 	if !dropped {
 		return content
 	}
-	return string(append(out, '}'))
+	return string(out)
 }
 
 func isOptional(key []byte) bool {
@@ -155,11 +152,7 @@ func isOptional(key []byte) bool {
 }
 
 func isEmpty(value []byte) bool {
-	switch string(rawjson.AppendCompact(nil, bytes.TrimSpace(value))) {
-	case "{}", "[]", "null":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"{}", "[]", "null"}, rawjson.CompactText(value))
 }
 
 func fillArguments(c *lathe.ToolCall) bool {
@@ -176,9 +169,6 @@ func makeReadable(c *lathe.ToolCall) bool {
 	if c.ParseError == "" || c.Arguments == "{}" && c.Name != "" {
 		return false
 	}
-	if c.Name == "" {
-		c.Name = "unknown"
-	}
-	c.Arguments = "{}"
+	c.Name, c.Arguments = cmp.Or(c.Name, "unknown"), "{}"
 	return true
 }

@@ -116,7 +116,7 @@ func listPrice(m *config.Model, isSet func(string) bool, merged *preset.Patch) (
 		base = *merged.BaseURL
 	}
 	if base == "" {
-		base = upstreams.Of(m.Wire).DefaultBaseURL()
+		base = upstreams.Of(m.Wire).Vendor().BaseURL
 	}
 	u, err := url.Parse(base)
 	if err != nil {

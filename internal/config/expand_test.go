@@ -49,7 +49,7 @@ func TestMappingsOfAnything(t *testing.T) {
 	for in, want := range map[string]string{
 		"x":                "wants a mapping",
 		"[1]":              "wants one value, not a list",
-		"{a: .nan}":        "is not a number that JSON has",
+		"{a: .nan}":        "is not a value that JSON has",
 		"{a: 1, a: 2}":     "",
 		"{? [x] : 1}":      "a key is a plain word",
 		"{a: &x 1, b: *x}": "anchors and aliases are not read here",

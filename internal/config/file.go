@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/lathe-run/lathe/internal/yamljson"
 	"io"
 	"reflect"
 	"slices"
@@ -216,7 +217,7 @@ func (l *loader) setValue(k *kind, v reflect.Value, n *yaml.Node, full string) {
 		err = k.setList(v, items)
 	case k.shape == object && n.Kind == yaml.MappingNode:
 		var text []byte
-		if text, err = appendJSON(nil, n, maxObjectDepth); err == nil {
+		if text, err = yamljson.Append(nil, n, maxObjectDepth); err == nil {
 			err = l.assign(k, v, string(text))
 		}
 	default:

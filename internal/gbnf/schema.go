@@ -389,27 +389,20 @@ func fits(v, types []byte) bool {
 
 // constant returns a value of a schema in the notation of the style.
 func (c *compiler) constant(v []byte) string {
+	var parts []string
 	switch v[0] {
 	case '"':
 		return c.style.Quote(v)
 	case '{':
-		out := []byte("{")
 		for key, el := range rawjson.Members(v) {
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			out = append(append(append(out, c.style.Key(key)...), ':'), c.constant(el)...)
+			parts = append(parts, c.style.Key(key)+":"+c.constant(el))
 		}
-		return string(append(out, '}'))
+		return "{" + strings.Join(parts, ",") + "}"
 	case '[':
-		out := []byte("[")
 		for el := range rawjson.Elements(v) {
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			out = append(out, c.constant(el)...)
+			parts = append(parts, c.constant(el))
 		}
-		return string(append(out, ']'))
+		return "[" + strings.Join(parts, ",") + "]"
 	}
 	return string(v)
 }
@@ -525,15 +518,20 @@ func (c *compiler) space() string {
 	return c.style.Space(c.b)
 }
 
-func (c *compiler) list(schema []byte, path string, depth int) string {
-	c.nesting++
-	defer func() { c.nesting-- }()
-	least, most := c.b.Lengths(schema, "minItems", "maxItems", path)
-	for _, key := range [...]string{"prefixItems", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"} {
+// loosen records the keywords of the schema that the grammar does not express.
+func (c *compiler) loosen(schema []byte, path string, keys ...string) {
+	for _, key := range keys {
 		if v := get(schema, key); v != nil && string(v) != "false" {
 			c.b.Loosen(path, key)
 		}
 	}
+}
+
+func (c *compiler) list(schema []byte, path string, depth int) string {
+	c.nesting++
+	defer func() { c.nesting-- }()
+	least, most := c.b.Lengths(schema, "minItems", "maxItems", path)
+	c.loosen(schema, path, "prefixItems", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems")
 	ws := c.space()
 	empty := Sequence(`"["`, ws, `"]"`)
 	items := get(schema, "items")
@@ -555,11 +553,7 @@ func (c *compiler) list(schema []byte, path string, depth int) string {
 func (c *compiler) object(schema []byte, path string, depth int) string {
 	c.nesting++
 	defer func() { c.nesting-- }()
-	for _, key := range [...]string{"minProperties", "maxProperties", "propertyNames", "unevaluatedProperties"} {
-		if v := get(schema, key); v != nil && string(v) != "false" {
-			c.b.Loosen(path, key)
-		}
-	}
+	c.loosen(schema, path, "minProperties", "maxProperties", "propertyNames", "unevaluatedProperties")
 	ws := c.space()
 	members := c.b.Members(schema, path)
 	if len(members) == 0 {

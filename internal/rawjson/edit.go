@@ -1,6 +1,9 @@
 package rawjson
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // AppendEdited appends the JSON object obj, which must be valid, with edited members. edit receives the decoded name and the value of each
 // member. It returns the new key as a JSON string (nil: unchanged), the new value, and whether to keep the member. All other bytes are
@@ -42,7 +45,12 @@ func AppendEdited(dst, obj []byte, edit func(name string, value []byte) (key, to
 	return append(dst, bytes.TrimLeft(obj[copied:], ",")...)
 }
 
-// Without returns a copy of the JSON object obj, which must be valid, without the members with that name.
-func Without(obj []byte, name string) []byte {
-	return AppendEdited(nil, obj, func(member string, value []byte) ([]byte, []byte, bool) { return nil, value, member != name }, nil)
+// Without returns a copy of the JSON object obj, which must be valid, without the members with these names.
+func Without(obj []byte, names ...string) []byte {
+	return Filter(obj, func(name string) bool { return !slices.Contains(names, name) })
+}
+
+// Filter returns a copy of the JSON object obj, which must be valid, with the members for whose names keep is true.
+func Filter(obj []byte, keep func(name string) bool) []byte {
+	return AppendEdited(nil, obj, func(name string, value []byte) ([]byte, []byte, bool) { return nil, value, keep(name) }, nil)
 }

@@ -213,15 +213,11 @@ func (t *relaxation) inside(name string, v []byte, at string) []byte {
 	case v[0] == '{' && slices.Contains(oneSchema, name):
 		return t.schema(nil, v, at)
 	case v[0] == '[' && slices.Contains(schemaLists, name):
-		out, i := []byte{'['}, 0
-		for e := range rawjson.Elements(v) {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = t.schema(out, e, fmt.Sprintf("%s.%d", at, i))
+		i := -1
+		return rawjson.AppendEach(nil, v, func(dst, _, e []byte) []byte {
 			i++
-		}
-		return append(out, ']')
+			return t.schema(dst, e, fmt.Sprintf("%s.%d", at, i))
+		})
 	}
 	return v
 }

@@ -21,34 +21,38 @@ type word struct {
 	on    string // the type of the values that it restricts: "string", "number" or "array"; "": all
 	items bool   // on an array it restricts the items
 	many  bool   // it may occur more than once
-	set   func(s *jsonschema.Schema, value string) error
 }
 
 // words are the words of tags by name. The table is read-only.
 var words = map[string]word{
-	"title":       {set: setText(func(s *jsonschema.Schema) *string { return &s.Title })},
-	"description": {set: setText(func(s *jsonschema.Schema) *string { return &s.Description })},
-	"default":     {many: true, set: setDefault},
-	"example":     {items: true, many: true, set: appendValue(func(s *jsonschema.Schema) *[]any { return &s.Examples })},
-	"enum":        {items: true, many: true, set: appendValue(func(s *jsonschema.Schema) *[]any { return &s.Enum })},
+	"title":       {},
+	"description": {},
+	"default":     {many: true},
+	"example":     {items: true, many: true},
+	"enum":        {items: true, many: true},
 
-	"minLength": {on: "string", items: true, set: setCount(func(s *jsonschema.Schema) **int { return &s.MinLength })},
-	"maxLength": {on: "string", items: true, set: setCount(func(s *jsonschema.Schema) **int { return &s.MaxLength })},
-	"pattern":   {on: "string", items: true, set: setText(func(s *jsonschema.Schema) *string { return &s.Pattern })},
-	"format":    {on: "string", items: true, set: setText(func(s *jsonschema.Schema) *string { return &s.Format })},
+	"minLength": {on: "string", items: true},
+	"maxLength": {on: "string", items: true},
+	"pattern":   {on: "string", items: true},
+	"format":    {on: "string", items: true},
 
-	"minimum":          {on: "number", items: true, set: setBound(func(s *jsonschema.Schema) **float64 { return &s.Minimum })},
-	"maximum":          {on: "number", items: true, set: setBound(func(s *jsonschema.Schema) **float64 { return &s.Maximum })},
-	"exclusiveMinimum": {on: "number", items: true, set: setBound(func(s *jsonschema.Schema) **float64 { return &s.ExclusiveMinimum })},
-	"exclusiveMaximum": {on: "number", items: true, set: setBound(func(s *jsonschema.Schema) **float64 { return &s.ExclusiveMaximum })},
-	"multipleOf":       {on: "number", items: true, set: setBound(func(s *jsonschema.Schema) **float64 { return &s.MultipleOf })},
+	"minimum":          {on: "number", items: true},
+	"maximum":          {on: "number", items: true},
+	"exclusiveMinimum": {on: "number", items: true},
+	"exclusiveMaximum": {on: "number", items: true},
+	"multipleOf":       {on: "number", items: true},
 
-	"minItems": {on: "array", set: setCount(func(s *jsonschema.Schema) **int { return &s.MinItems })},
-	"maxItems": {on: "array", set: setCount(func(s *jsonschema.Schema) **int { return &s.MaxItems })},
-	"uniqueItems": {on: "array", set: func(s *jsonschema.Schema, value string) (err error) {
-		s.UniqueItems, err = parseBool(value)
-		return err
-	}},
+	"minItems":    {on: "array"},
+	"maxItems":    {on: "array"},
+	"uniqueItems": {on: "array"},
+}
+
+// fieldOf returns a pointer to the field of the schema that a word sets.
+func fieldOf(s *jsonschema.Schema, word string) any {
+	return map[string]any{"title": &s.Title, "description": &s.Description, "default": &s.Default, "example": &s.Examples, "enum": &s.Enum,
+		"minLength": &s.MinLength, "maxLength": &s.MaxLength, "pattern": &s.Pattern, "format": &s.Format,
+		"minimum": &s.Minimum, "maximum": &s.Maximum, "exclusiveMinimum": &s.ExclusiveMinimum, "exclusiveMaximum": &s.ExclusiveMaximum, "multipleOf": &s.MultipleOf,
+		"minItems": &s.MinItems, "maxItems": &s.MaxItems, "uniqueItems": &s.UniqueItems}[word]
 }
 
 // applyTags applies the tags jsonschema and jsonschema_description of a field to its schema, and reports whether the tag has `required`.
@@ -116,7 +120,8 @@ func isWords(elements []string) bool {
 	}
 	return slices.ContainsFunc(elements[1:], func(e string) bool {
 		name, _, ok := strings.Cut(e, "=")
-		return ok && (words[name].set != nil || meant(name) != "")
+		_, known := words[name]
+		return ok && (known || meant(name) != "")
 	})
 }
 
@@ -162,7 +167,7 @@ func applyWord(s *jsonschema.Schema, element string, seen map[string]bool) error
 		s.Enum = nil // replaces the values of the type's method Enum, which checkTagged compares
 	}
 	seen[name] = true
-	if err := w.set(s, value); err != nil {
+	if err := set(s, name, value); err != nil {
 		return fmt.Errorf("the tag has %s, and %w", element, err)
 	}
 	return nil
@@ -176,51 +181,41 @@ func describeType(s *jsonschema.Schema) string {
 	return "of type " + s.Type
 }
 
-func setText(of func(*jsonschema.Schema) *string) func(*jsonschema.Schema, string) error {
-	return func(s *jsonschema.Schema, value string) error {
+// set sets the field of a word to a value, or appends the value to it.
+func set(s *jsonschema.Schema, word, value string) (err error) {
+	switch p := fieldOf(s, word).(type) {
+	case *string:
 		if value == "" {
 			return errors.New("it has no value")
 		}
-		*of(s) = value
-		return nil
-	}
-}
-
-func setCount(of func(*jsonschema.Schema) **int) func(*jsonschema.Schema, string) error {
-	return func(s *jsonschema.Schema, value string) error {
+		*p = value
+	case **int:
 		n, err := strconv.ParseUint(value, 10, 31)
 		if err != nil {
 			return fmt.Errorf("%q is not an integer of 0 or more", value)
 		}
-		*of(s) = new(int(n))
-		return nil
-	}
-}
-
-func setBound(of func(*jsonschema.Schema) **float64) func(*jsonschema.Schema, string) error {
-	return func(s *jsonschema.Schema, value string) error {
+		*p = new(int(n))
+	case **float64:
 		n, err := strconv.ParseFloat(value, 64)
 		if err != nil || !json.Valid([]byte(value)) {
 			return fmt.Errorf("%q is not a number of JSON", value)
 		}
-		*of(s) = &n
-		return nil
-	}
-}
-
-func appendValue(of func(*jsonschema.Schema) *[]any) func(*jsonschema.Schema, string) error {
-	return func(s *jsonschema.Schema, value string) error {
+		*p = &n
+	case *[]any:
 		v, err := typed(s, value)
 		if err != nil {
 			return err
 		}
-		list := of(s)
-		if slices.Contains(*list, v) {
+		if slices.Contains(*p, v) {
 			return errors.New("that value occurs twice")
 		}
-		*list = append(*list, v)
-		return nil
+		*p = append(*p, v)
+	case *bool:
+		*p, err = parseBool(value)
+	case *json.RawMessage:
+		err = setDefault(s, value)
 	}
+	return err
 }
 
 // setDefault sets the default, or appends an item to the default of an array.

@@ -60,7 +60,7 @@ type member struct {
 	top  bool // only at the top level of the request
 }
 
-// members are the JSON members that refer to objects, by folded name: the protocols write names with and without underscores.
+// members are the JSON members that refer to objects, by folded name.
 var members = foldKeys(map[string]member{
 	"file_id": {kind: file}, "file_ids": {kind: file}, "file_uri": {kind: file, form: fileURI},
 	"url": {kind: file, form: anyURL}, "image_url": {kind: file, form: anyURL}, "file_url": {kind: file, form: anyURL}, "file_data": {kind: file, form: anyURL},
@@ -74,68 +74,41 @@ var members = foldKeys(map[string]member{
 	"audio": {kind: audio, form: wholeOnly},
 })
 
-// data are members with content that a client or a model defines: schemas, arguments and results of tools. Nothing in them refers to an
-// object of the vendor. notes are members with the sources of a text.
-var (
-	data = foldKeys(map[string]bool{"parameters": true, "input_schema": true, "parameters_json_schema": true, "response_schema": true,
-		"response_json_schema": true, "json_schema": true, "schema": true, "metadata": true, "args": true, "arguments": true, "input": true, "response": true, "lathe": true,
-		"action": true, "operation": true, "env": true})
-	notes = foldKeys(map[string]bool{"annotations": true, "citations": true})
-)
+// data are members with content that a client or a model defines, if their value is an object: schemas, arguments and results of tools.
+// Nothing in them refers to an object of the vendor.
+var data = foldKeys(map[string]bool{"parameters": true, "input_schema": true, "parameters_json_schema": true, "response_schema": true,
+	"response_json_schema": true, "json_schema": true, "schema": true, "metadata": true, "args": true, "arguments": true, "input": true, "response": true, "lathe": true,
+	"action": true, "operation": true, "env": true})
 
 func foldKeys[T any](m map[string]T) map[string]T {
 	out := make(map[string]T, len(m))
 	for name, v := range m {
-		out[string(appendFolded(nil, []byte(name)))] = v
+		out[fold(name)] = v
 	}
 	return out
 }
 
-// maxName is longer than every folded name in the tables, in bytes.
-const maxName = 64
+// fold returns a name in upper case without underscores and hyphens, because the protocols write names with and without them.
+func fold(name string) string { return string(appendFolded(nil, []byte(name))) }
 
-// appendFolded appends a name in upper case without underscores and hyphens.
 func appendFolded(dst, name []byte) []byte {
-	var buf [2 * maxName]byte
-	for _, c := range rawjson.AppendFold(buf[:0], name) {
-		if c != '_' && c != '-' {
-			dst = append(dst, c)
-		}
-	}
-	return dst
-}
-
-// A walker finds references to objects in JSON and calls visit for each.
-type walker struct {
-	visit  func(Object) bool
-	answer bool // the JSON is an answer of the vendor
-	items  bool // report items of the answer
-	done   bool
-	path   []step
-	name   [2 * maxName]byte
-}
-
-// A step is one part of a path: a member, or an element if key is nil.
-type step struct {
-	key   []byte
-	index int
+	return slices.DeleteFunc(rawjson.AppendFold(dst, name), func(c byte) bool { return c == '_' || c == '-' })
 }
 
 // InRequest calls visit for each value of a request that refers to an object, until visit returns false. body must be valid JSON.
 func InRequest(body []byte, visit func(Object) bool) {
-	w := walker{visit: visit}
-	w.value(body[rawjson.SkipSpace(body, 0):])
+	f := finder{visit: visit}
+	f.value(body, nil, false)
 }
 
 // InMessages calls visit for each value of the messages that refers to an object, until visit returns false.
 func InMessages(messages []lathe.Message, visit func(Object) bool) {
-	w := walker{visit: visit}
+	f := finder{visit: visit}
 	for i := range messages {
-		w.path = append(w.path[:0], step{key: []byte(`"messages"`)}, step{index: i})
-		w.extra(messages[i].Extra)
+		at := path{{key: []byte(`"messages"`)}, {index: i}}
+		f.extra(messages[i].Extra, at)
 		for j, p := range messages[i].Parts {
-			w.path = append(w.path[:2], step{key: []byte(`"content"`)}, step{index: j})
-			w.part(p)
+			f.part(p, append(at, step{key: []byte(`"content"`)}, step{index: j}))
 		}
 	}
 }
@@ -143,141 +116,154 @@ func InMessages(messages []lathe.Message, visit func(Object) bool) {
 // InAnswer calls visit for each object that a vendor's answer, or an event of its stream, refers to, until visit returns false. If items is
 // true, the items of the answer are objects too. body must be valid JSON.
 func InAnswer(body []byte, items bool, visit func(Object) bool) {
-	w := walker{visit: visit, answer: true, items: items}
-	w.value(body[rawjson.SkipSpace(body, 0):])
+	f := finder{visit: visit, answer: true, items: items}
+	f.value(body, nil, false)
 }
 
 // InAnswerMessage calls visit for each object that a message of the vendor's answer refers to, until visit returns false.
 func InAnswerMessage(m *lathe.Message, visit func(Object) bool) {
-	w := walker{visit: visit, answer: true}
-	w.extra(m.Extra)
+	f := finder{visit: visit, answer: true}
+	f.extra(m.Extra, nil)
 	for _, p := range m.Parts {
-		w.part(p)
+		f.part(p, nil)
+	}
+}
+
+// A finder calls visit for the references to objects in JSON, until visit returns false.
+type finder struct {
+	visit  func(Object) bool
+	done   bool
+	answer bool // the JSON is an answer of the vendor
+	items  bool // report items of the answer
+}
+
+// A path is the position of a value in the JSON.
+type path []step
+
+// A step is one part of a path: a member, or an element if key is nil.
+type step struct {
+	key   []byte
+	index int
+}
+
+// String returns a path such as messages[0].content.
+func (p path) String() string {
+	var b strings.Builder
+	for _, s := range p {
+		switch {
+		case s.key == nil:
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+		case b.Len() > 0:
+			b.WriteString("." + rawjson.Text(s.key))
+		default:
+			b.WriteString(rawjson.Text(s.key))
+		}
+	}
+	return b.String()
+}
+
+func (f *finder) report(o Object, at path) {
+	if !f.done {
+		o.Path = at.String()
+		f.done = !f.visit(o)
 	}
 }
 
 // part finds the objects in a part of a message.
-func (w *walker) part(p lathe.Part) {
+func (f *finder) part(p lathe.Part, at path) {
 	switch p := p.(type) {
 	case lathe.Text:
-		w.extra(p.Extra)
+		f.extra(p.Extra, at)
 	case lathe.Blob:
-		w.blob(&p)
+		f.blob(&p, at)
 	case lathe.ToolCall:
-		w.extra(p.Extra)
+		f.extra(p.Extra, at)
 	case lathe.ToolResult:
-		w.extra(p.Extra)
+		f.extra(p.Extra, at)
 		for i := range p.Blobs {
-			w.blob(&p.Blobs[i])
+			f.blob(&p.Blobs[i], at)
 		}
 	case lathe.Opaque:
-		w.value(p.JSON)
+		f.value(p.JSON, at, false)
 	case lathe.Reasoning, lathe.Refusal: // they contain only text
 	}
 }
 
-func (w *walker) blob(b *lathe.Blob) {
+func (f *finder) blob(b *lathe.Blob, at path) {
 	if namesFile(b.URL, anyURL) {
-		w.found(file, b.URL)
+		f.report(Object{Kind: file, ID: b.URL}, at)
 	}
-	w.value(b.Raw)
+	f.value(b.Raw, at, false)
 }
 
-func (w *walker) extra(members []lathe.Member) {
+func (f *finder) extra(members []lathe.Member, at path) {
 	for _, m := range members {
-		if len(m.Value) > 0 && !w.done {
-			w.member(nil, rawjson.AppendQuote(nil, m.Name), m.Value)
+		if len(m.Value) > 0 {
+			f.member(nil, rawjson.AppendQuote(nil, m.Name), m.Value, at)
 		}
 	}
 }
 
-// value finds the objects in an object or an array.
-func (w *walker) value(v []byte) {
+// value finds the objects in an object or an array. If items is true, the elements of the array are items.
+func (f *finder) value(v []byte, at path, items bool) {
+	for key, value := range rawjson.Members(v) {
+		f.member(v, key, value, at)
+	}
+	i := 0
+	for el := range rawjson.Elements(v) {
+		elementAt := append(at, step{index: i})
+		if items {
+			f.item(el, elementAt)
+		}
+		f.value(el, elementAt, false)
+		i++
+	}
+}
+
+// member finds the objects in a member of an object. at is the position of the object.
+func (f *finder) member(object, key, v []byte, at path) {
+	at = append(at, step{key: key})
+	var plain, folded [64]byte
+	name := string(appendFolded(folded[:0], rawjson.AppendUnquoteLossy(plain[:0], key)))
+	eventOfItem := f.answer && (name == "RESPONSE" || name == "ITEM") // an event of a stream with the answer or an item
+	row := members[name]
 	switch {
-	case len(v) == 0:
-	case v[0] == '{':
-		for key, value := range rawjson.Members(v) {
-			if w.member(v, key, value); w.done {
-				return
-			}
-		}
-	case v[0] == '[':
-		i := 0
-		w.path = append(w.path, step{})
-		for el := range rawjson.Elements(v) {
-			w.path[len(w.path)-1].index = i
-			if w.item(el); !w.done {
-				w.value(el)
-			}
-			if w.done {
-				return
-			}
-			i++
-		}
-		w.path = w.path[:len(w.path)-1]
-	}
-}
-
-// fold returns the folded name of a member, or nil if it is longer than all names in the tables. The result is valid until the next call.
-func (w *walker) fold(key []byte) []byte {
-	name := key[1 : len(key)-1]
-	if bytes.IndexByte(name, '\\') >= 0 && len(name) <= 6*maxName {
-		name = []byte(rawjson.Text(key))
-	}
-	if len(name) > maxName {
-		return nil
-	}
-	return appendFolded(w.name[:0], name)
-}
-
-// member finds the objects in a member of an object.
-func (w *walker) member(object, key, v []byte) {
-	name := w.fold(key)
-	row, answers := members[string(name)], w.answer && (string(name) == "RESPONSE" || string(name) == "ITEM")
-	switch {
-	case v[0] == '{' && data[string(name)] && !answers, !w.answer && notes[string(name)], w.answer && string(name) == "TOOLS":
-		return
-	case row.kind == skill && isOfAll(object):
+	case v[0] == '{' && data[name] && !eventOfItem,
+		!f.answer && (name == "ANNOTATIONS" || name == "CITATIONS"), // the sources of a text
+		f.answer && name == "TOOLS",
+		row.kind == skill && rawjson.TextAt(object, "type") == "anthropic": // a skill that the vendor offers to every account
 		return
 	}
-	w.path = append(w.path, step{key: key})
-	if row.kind != "" && (!row.top || len(w.path) == 1) {
-		w.named(&row, v)
+	if row.kind != "" && (!row.top || len(at) == 1) {
+		f.reference(row, v, at)
 	}
-	if answers && w.items {
-		w.itemOf(v)
+	if eventOfItem && f.items {
+		f.item(v, at)
 	}
-	if !w.done {
-		w.value(v)
-	}
-	w.path = w.path[:len(w.path)-1]
+	f.value(v, at, f.items && name == "OUTPUT" || !f.answer && name == "INPUT" && len(at) == 1)
 }
 
-// isOfAll reports whether a skill belongs to the vendor, which offers it to every account.
-func isOfAll(skill []byte) bool {
-	return rawjson.TextAt(skill, "type") == "anthropic"
-}
-
-// named reports the objects that a value refers to, according to the row of its member.
-func (w *walker) named(row *member, v []byte) {
+// reference reports the objects that a value refers to, according to the row of its member.
+func (f *finder) reference(row member, v []byte, at path) {
+	found := func(id string) { f.report(Object{Kind: row.kind, ID: id}, at) }
 	switch {
 	case v[0] == '"' && (row.form == ids || row.form == idOrWhole):
-		w.found(row.kind, rawjson.Text(v))
+		found(rawjson.Text(v))
 	case v[0] == '"' && (row.form == fileURI || row.form == anyURL):
 		if uri := head(v); namesFile(uri, row.form) {
-			w.found(row.kind, uri)
+			found(uri)
 		}
 	case v[0] == '[' && row.form == ids:
 		for el := range rawjson.Elements(v) {
-			if el[0] == '"' && !w.done {
-				w.found(row.kind, rawjson.Text(el))
+			if el[0] == '"' {
+				found(rawjson.Text(el))
 			}
 		}
 	case v[0] == '{' && row.form == anything:
-		w.found(row.kind, "")
+		found("")
 	case v[0] == '{' && (row.form == idOrWhole || row.form == wholeOnly):
 		if id := rawjson.TextAt(v, "id"); id != "" {
-			w.found(row.kind, id)
+			found(id)
 		}
 	}
 }
@@ -312,38 +298,25 @@ func namesFile(uri string, f form) bool {
 	return f == fileURI && scheme != "data"
 }
 
-// item reports an element of a list: in an answer each item of output, in a request each element of input that refers to an item of an
-// earlier answer.
-func (w *walker) item(el []byte) {
-	if len(w.path) < 2 || w.path[len(w.path)-2].key == nil {
-		return
+// item reports an item of an answer, or an item of a request that has no content of its own and thus refers to an earlier item.
+func (f *finder) item(v []byte, at path) {
+	o := Object{Kind: item, ID: rawjson.TextAt(v, "id")}
+	refers := f.answer
+	if !f.answer {
+		switch rawjson.TextAt(v, "type") {
+		case "item_reference":
+			o.Reference = true
+		case "reasoning":
+			o.Reference = !hasAny(v, "encrypted_content", "summary", "content")
+		case "":
+			o.Reference = !hasAny(v, "role", "content")
+		case "image_generation_call":
+			refers = !hasAny(v, "result")
+		}
 	}
-	list := string(w.fold(w.path[len(w.path)-2].key))
-	if w.answer && w.items && list == "OUTPUT" || !w.answer && list == "INPUT" && len(w.path) == 2 {
-		w.itemOf(el)
+	if o.ID != "" && (refers || o.Reference) {
+		f.report(o, at)
 	}
-}
-
-func (w *walker) itemOf(el []byte) {
-	if o := (Object{Kind: item, ID: rawjson.TextAt(el, "id")}); o.ID != "" && (w.answer || o.refers(el, rawjson.TextAt(el, "type"))) {
-		w.report(o)
-	}
-}
-
-// refers reports whether an item of the input has no content of its own and thus refers to an earlier item. It sets o.Reference, except for
-// an image_generation_call.
-func (o *Object) refers(el []byte, typ string) bool {
-	switch typ {
-	case "item_reference":
-		o.Reference = true
-	case "reasoning":
-		o.Reference = !hasAny(el, "encrypted_content", "summary", "content")
-	case "":
-		o.Reference = !hasAny(el, "role", "content")
-	case "image_generation_call":
-		return !hasAny(el, "result")
-	}
-	return o.Reference
 }
 
 // hasAny reports whether one of the members has a value that is not empty.
@@ -355,22 +328,4 @@ func hasAny(el []byte, names ...string) bool {
 		}
 		return len(v) > 0 && string(v) != "null" && string(v) != `""`
 	})
-}
-
-func (w *walker) found(kind, id string) { w.report(Object{Kind: kind, ID: id}) }
-
-func (w *walker) report(o Object) {
-	var at strings.Builder
-	for _, s := range w.path {
-		switch {
-		case s.key == nil:
-			at.WriteString("[" + strconv.Itoa(s.index) + "]")
-		case at.Len() > 0:
-			at.WriteString("." + rawjson.Text(s.key))
-		default:
-			at.WriteString(rawjson.Text(s.key))
-		}
-	}
-	o.Path = at.String()
-	w.done = !w.visit(o)
 }

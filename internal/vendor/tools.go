@@ -32,7 +32,6 @@ func ToolName(typ string) string {
 // AllowsTool reports whether a list contains the type of a tool or its name. Underscores are ignored, because the protocols write names
 // with and without them.
 func AllowsTool(list []string, typ string) bool {
-	fold := func(s string) string { return string(appendFolded(nil, []byte(s))) }
 	return slices.ContainsFunc(list, func(s string) bool {
 		return s == typ || fold(s) == fold(ToolName(typ))
 	})
@@ -70,7 +69,7 @@ func Withhold(body []byte, list []string) Withheld {
 			kept, changed := w.array(v, true)
 			left = kept[rawjson.SkipSpace(kept, 1)] != ']'
 			return nil, kept, !changed || left
-		case data[string(appendFolded(nil, []byte(name)))] && v[0] == '{':
+		case data[fold(name)] && v[0] == '{':
 			return nil, v, true
 		}
 		w.within = true
@@ -108,7 +107,7 @@ func (w *withholder) remove(typ string) {
 // needs reports whether a tool type requires a permission that the list does not contain. Tools of type mcp in the top-level member tools
 // require none: they name MCP servers in the configuration of the gateway, which handles them itself.
 func (w *withholder) needs(typ string) bool {
-	return (typ != "mcp" || w.within) && !others[string(appendFolded(nil, []byte(ToolName(typ))))] && !AllowsTool(w.list, typ)
+	return (typ != "mcp" || w.within) && !others[fold(ToolName(typ))] && !AllowsTool(w.list, typ)
 }
 
 // declares reports whether an object declares a tool that must be removed, and records its type.
@@ -145,7 +144,7 @@ func (w *withholder) value(v []byte) (out []byte, changed bool) {
 	}
 	one := false
 	out = rawjson.AppendEdited(nil, v, func(name string, v []byte) ([]byte, []byte, bool) {
-		if data[string(appendFolded(nil, []byte(name)))] && v[0] == '{' {
+		if data[fold(name)] && v[0] == '{' {
 			return nil, v, true
 		}
 		if name == "tools" && v[0] == '[' {

@@ -200,3 +200,31 @@ func (s *Stream) End(give func(lathe.Delta)) {
 		give(lathe.Delta{Kind: lathe.DeltaText, Text: text})
 	}
 }
+
+// ReplaceText returns the parts of an answer with read, which a parser found in its text, in place of the first text or call, and without
+// the other texts. Commentary is not text here. If recovered is set, the calls in read are marked as recovered.
+func ReplaceText(given, read []lathe.Part, recovered bool) []lathe.Part {
+	for i, p := range read {
+		if c, ok := p.(lathe.ToolCall); ok && recovered {
+			c.Recovered = true
+			read[i] = c
+		}
+	}
+	out := make([]lathe.Part, 0, len(given)+len(read))
+	done := false
+	for _, p := range given {
+		t, isText := p.(lathe.Text)
+		isText = isText && !t.Commentary
+		if _, isCall := p.(lathe.ToolCall); !done && (isText || isCall) {
+			out = append(out, read...)
+			done = true
+		}
+		if !isText {
+			out = append(out, p)
+		}
+	}
+	if !done {
+		out = append(out, read...)
+	}
+	return out
+}

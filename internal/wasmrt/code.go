@@ -61,7 +61,7 @@ func (m *meter) operands(op byte) uint32 {
 	case 'T':
 		r.leb()
 		if op == 0x26 {
-			m.shape.forbidRestore(changesTable)
+			m.shape.notRestorable = true
 		}
 		return weightAccess
 	case 'a':
@@ -135,11 +135,6 @@ func (m *meter) call(function uint32) uint32 {
 	return weightCall
 }
 
-const (
-	changesTable = "its code changes a table"
-	dropsSegment = "its code drops a segment"
-)
-
 // misc reads the rest of an instruction with the prefix 0xfc and returns its weight.
 func (m *meter) misc(op byte) uint32 {
 	r := m.r
@@ -160,18 +155,18 @@ func (m *meter) misc(op byte) uint32 {
 		}
 		return weightAccess
 	case 9, 13: // data.drop, elem.drop
-		m.shape.forbidRestore(dropsSegment)
+		m.shape.notRestorable = true
 		r.leb()
 		return weightPlain
 	case 16: // table.size
 		r.leb()
 		return weightPlain
 	case 12, 14: // table.init, table.copy
-		m.shape.forbidRestore(changesTable)
+		m.shape.notRestorable = true
 		r.leb()
 		r.leb()
 	case 15, 17: // table.grow, table.fill
-		m.shape.forbidRestore(changesTable)
+		m.shape.notRestorable = true
 		r.leb()
 	default:
 		r.fail(fmt.Sprintf("its code has the instruction 0xfc %d, which is not supported", op))
@@ -208,12 +203,10 @@ func (r *reader) zero() {
 }
 
 // below reads an index and checks that it is less than n; what names the kind of index in the error.
-func (r *reader) below(n uint32, what string) uint32 {
-	i := r.u32()
-	if i >= n && r.err == nil {
+func (r *reader) below(n uint32, what string) {
+	if i := r.u32(); i >= n && r.err == nil {
 		r.fail(what + " does not exist")
 	}
-	return i
 }
 
 // valueType reads a value type, which has one byte.

@@ -75,8 +75,8 @@ func (e *env) hostCall() {
 	}
 }
 
-func (e *env) useFile(n int) {
-	if e.fileBytes -= int64(n); e.fileBytes < 0 {
+func (e *env) useFile(n int64) {
+	if e.fileBytes -= n; e.fileBytes < 0 {
 		e.halt(overLimit("file_bytes", "more than %d bytes read and written", e.limits.FileBytes))
 	}
 }

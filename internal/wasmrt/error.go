@@ -66,6 +66,8 @@ func invalid(format string, args ...any) *Error {
 	return &Error{Kind: KindInvalid, Err: fmt.Errorf(format, args...)}
 }
 
+func missing(text string) *Error { return &Error{Kind: KindMissing, Err: errors.New(text)} }
+
 func overLimit(name, format string, args ...any) *Error {
 	e := &Error{Kind: KindLimit, Limit: name}
 	if format != "" {

@@ -202,13 +202,13 @@ func (f *rootFile) SetAppend(on bool) esys.Errno {
 
 func (f *rootFile) Read(p []byte) (int, esys.Errno) {
 	n, err := f.file.Read(p)
-	f.env.useFile(n)
+	f.env.useFile(int64(n))
 	return n, errno(err)
 }
 
 func (f *rootFile) Pread(p []byte, off int64) (int, esys.Errno) {
 	n, err := f.file.ReadAt(p, off)
-	f.env.useFile(n)
+	f.env.useFile(int64(n))
 	return n, errno(err)
 }
 
@@ -223,7 +223,7 @@ func (f *rootFile) Write(p []byte) (int, esys.Errno) {
 		}
 	}
 	f.moved = false
-	f.env.useFile(len(p))
+	f.env.useFile(int64(len(p)))
 	n, err := f.file.Write(p)
 	return n, errno(err)
 }
@@ -232,7 +232,7 @@ func (f *rootFile) Pwrite(p []byte, off int64) (int, esys.Errno) {
 	if no := f.reach(off); no != 0 {
 		return 0, no
 	}
-	f.env.useFile(len(p))
+	f.env.useFile(int64(len(p)))
 	n, err := f.file.WriteAt(p, off)
 	return n, errno(err)
 }
@@ -257,12 +257,7 @@ func (f *rootFile) reach(size int64) esys.Errno {
 	if err != nil {
 		return errno(err)
 	}
-	switch grown := size - info.Size(); {
-	case grown > f.env.fileBytes:
-		f.env.halt(overLimit("file_bytes", "more than %d bytes read and written", f.env.limits.FileBytes))
-	case grown > 0:
-		f.env.fileBytes -= grown
-	}
+	f.env.useFile(max(size-info.Size(), 0))
 	return 0
 }
 

@@ -3,7 +3,6 @@ package wasmrt
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/tetratelabs/wazero/api"
@@ -31,7 +30,7 @@ func (i *Instance) Func(name string) (*Func, error) {
 	}
 	fn := i.mod.ExportedFunction(name)
 	if fn == nil || !isOwn(fn.Definition()) {
-		return nil, &Error{Kind: KindMissing, Err: errors.New("no exported function " + clip(name))}
+		return nil, missing("no exported function " + clip(name))
 	}
 	return &Func{i, fn.Definition(), func() api.Function { return i.mod.ExportedFunction(name) }}, nil
 }
@@ -44,10 +43,10 @@ func (i *Instance) TableFunc(offset uint32, params, results []ValueType) (*Func,
 	}
 	index, ok := i.module.shape.funcTable()
 	if !ok {
-		return nil, &Error{Kind: KindMissing, Err: errors.New("no table is exported")}
+		return nil, missing("no table is exported")
 	}
 	if i.module.shape.refersToHost {
-		return nil, &Error{Kind: KindMissing, Err: errors.New("the module has references to functions that it imports, so that none can be called by its place in a table: wrap them in functions of the module")}
+		return nil, missing("the module has references to functions that it imports, so that none can be called by its place in a table: wrap them in functions of the module")
 	}
 	params, results = slices.Clone(params), slices.Clone(results)
 	fn, err := i.lookUp(index, offset, params, results)
@@ -63,7 +62,7 @@ func (i *Instance) TableFunc(offset uint32, params, results []ValueType) (*Func,
 func (i *Instance) lookUp(index, offset uint32, params, results []ValueType) (fn api.Function, err error) {
 	defer func() {
 		if recover() != nil { // the engine panics if there is no such function
-			fn, err = nil, &Error{Kind: KindMissing, Err: errors.New("no function of that signature at that place of the table")}
+			fn, err = nil, missing("no function of that signature at that place of the table")
 		}
 	}()
 	return table.LookupFunction(i.mod, index, offset, params, results), nil
@@ -127,7 +126,7 @@ func (i *Instance) Invoke(ctx context.Context, name string, args ...uint64) ([]u
 		return nil, err
 	}
 	if f.Params() != len(args) {
-		return nil, &Error{Kind: KindMissing, Err: errors.New("the function takes another number of arguments")}
+		return nil, missing("the function takes another number of arguments")
 	}
 	stack := make([]uint64, f.stackSlots())
 	copy(stack, args)

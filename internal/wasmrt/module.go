@@ -24,11 +24,6 @@ func (m *Module) Close() error { return m.code.Close(context.Background()) }
 // Limits returns the limits that the module was compiled with, defaults filled in.
 func (m *Module) Limits() Limits { return m.limits }
 
-// Restorable reports whether a used instance can be restored to its initial state, and if not, why.
-func (m *Module) Restorable() (ok bool, why string) {
-	return m.shape.notRestorable == "", m.shape.notRestorable
-}
-
 // Exports reports whether the module has a function of that name (found), and with that signature (fits). For an imported function that
 // the module exports again, fits is false.
 func (m *Module) Exports(name string, params, results []ValueType) (found, fits bool) {
@@ -37,16 +32,6 @@ func (m *Module) Exports(name string, params, results []ValueType) (found, fits 
 		return false, false
 	}
 	return true, isOwn(def) && equal(def.ParamTypes(), params) && equal(def.ResultTypes(), results)
-}
-
-// Imports reports whether the module imports anything from the host module of that name.
-func (m *Module) Imports(host string) bool {
-	for _, im := range m.shape.imports {
-		if im.module == host {
-			return true
-		}
-	}
-	return false
 }
 
 func equal(a, b []ValueType) bool { return string(a) == string(b) }

@@ -136,7 +136,7 @@ type state struct {
 // remember stores the state of an instance that was prepared and not used, unless the instance cannot be restored.
 func (p *Pool) remember(i *Instance) {
 	i.env.dirty = false // changes before this point belong to the initial state
-	if i.module.shape.notRestorable != "" || i.env.usedRandom || i.spent || i.env.refused != "" {
+	if i.module.shape.notRestorable || i.env.usedRandom || i.spent || i.env.refused != "" {
 		return
 	}
 	s := &state{size: i.Memory().Size(), budget: i.env.budget, files: i.env.files}

@@ -259,7 +259,7 @@ func (w *rewriter) globalSection(r *reader) []byte {
 			continue
 		}
 		if kind < 0x7c || kind > 0x7f {
-			w.forbidRestore("it has a mutable global that is no number")
+			w.notRestorable = true
 			continue
 		}
 		// Imported globals would come first in the index space, but a module with one is not supported.

@@ -9,9 +9,8 @@ type shape struct {
 	firstPages uint32 // initial pages of memory
 	tables     []tableExport
 	// globals are the names of the exports that were added for the mutable globals.
-	globals []string
-	// notRestorable is why an instance cannot be restored; "" if it can.
-	notRestorable string
+	globals       []string
+	notRestorable bool // a used instance cannot be restored
 	starts        bool // instantiation must call startExport
 	// refersToHost is set if tables may contain functions of the host. A lookup of such an element makes the engine (wazero 1.12) read
 	// arbitrary memory, because it handles the host's module as an instance.
@@ -68,10 +67,3 @@ const (
 )
 
 var errShort = errors.New("the module is cut short")
-
-// forbidRestore records why used instances cannot be restored. Only the first reason is stored.
-func (s *shape) forbidRestore(why string) {
-	if s.notRestorable == "" {
-		s.notRestorable = why
-	}
-}

@@ -28,7 +28,7 @@ func BaseURL(address string, codec Upstream, model string) (*url.URL, error) {
 	bare := path == ""
 	path = strings.TrimSuffix(path, tail[len(versionOf(tail)):])
 	if bare || codec.Wire() == lathe.WireGemini && !endsInVersion(path) {
-		if vendor, err := url.Parse(codec.DefaultBaseURL()); err == nil {
+		if vendor, err := url.Parse(codec.Vendor().BaseURL); err == nil {
 			path += vendor.EscapedPath()
 		}
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
@@ -22,10 +23,7 @@ func Citations(d *lathe.Delta, to lathe.Wire, before int) (list []json.RawMessag
 	if !ok {
 		return nil
 	}
-	from := lathe.Wire(d.Name)
-	if from == "" {
-		from = lathe.WireOpenAIChat
-	}
+	from := cmp.Or(lathe.Wire(d.Name), lathe.WireOpenAIChat)
 	text := []rune(t.Text)
 	for _, m := range t.Extra {
 		if m.Name != annotations && m.Name != citations || rawjson.Kind(m.Value) != '[' {

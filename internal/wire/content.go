@@ -11,8 +11,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// DefaultMarker is the text that replaces content for which a wire has no form. {type} is replaced by the type of the content.
-const DefaultMarker = "[{type}: not sent, because the API of the model has no form for it]"
+// defaultMarker is the text that replaces content for which a wire has no form. {type} is replaced by the type of the content.
+const defaultMarker = "[{type}: not sent, because the API of the model has no form for it]"
 
 // A Fit adapts messages to the forms that a wire has. Only here is content handled for which a wire has no form: images, audio and files,
 // and parts and items of types unknown to Lathe.
@@ -28,7 +28,7 @@ const DefaultMarker = "[{type}: not sent, because the API of the model has no fo
 type Fit struct {
 	Codec  Upstream
 	Drop   bool
-	Marker string // "": DefaultMarker
+	Marker string // "": defaultMarker
 }
 
 // ItemMember is the name of the member in Extra of a call, and of the message of a result, that contains the client's item. Servers of the
@@ -84,7 +84,7 @@ func (f *Fit) Check(msgs []lathe.Message) *ContentError {
 
 // newest returns the index of the first message after the last answer, which is the last assistant message with a part that is not opaque.
 func newest(msgs []lathe.Message) int {
-	for i := len(msgs) - 1; i >= 0; i-- {
+	for i := range slices.Backward(msgs) {
 		if msgs[i].Role == lathe.RoleAssistant && slices.ContainsFunc(msgs[i].Parts, isSaid) {
 			return i + 1
 		}
@@ -169,7 +169,7 @@ func (f *Fit) Dropped(msgs []lathe.Message) (dropped []string) {
 }
 
 func (f *Fit) marker(p lathe.Part) string {
-	return strings.ReplaceAll(cmp.Or(f.Marker, DefaultMarker), "{type}", typeOf(p))
+	return strings.ReplaceAll(cmp.Or(f.Marker, defaultMarker), "{type}", typeOf(p))
 }
 
 // isDocument reports whether a part is a text document, which is sent as text.

@@ -9,8 +9,8 @@ import (
 
 // Limits of [Definitions].
 const (
-	// MaxDefinitionsBytes bounds the stored text of all lists together.
-	MaxDefinitionsBytes = 32 << 20
+	// maxDefinitionsBytes bounds the stored text of all lists together.
+	maxDefinitionsBytes = 32 << 20
 	// minShared is the smallest size in bytes of a list that is stored. Encoding a smaller list costs little.
 	minShared = 16 << 10
 	// maxShared bounds the number of stored lists.
@@ -85,12 +85,12 @@ func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, 
 		}
 	}
 	size := len(dst) - start
-	if d == nil || size < minShared || size > MaxDefinitionsBytes || slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return !keeps(t) }) {
+	if d == nil || size < minShared || size > maxDefinitionsBytes || slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return !keeps(t) }) {
 		return dst, dropped
 	}
 	next := []sharedList{{slices.Clone(tools), form, slices.Clone(dst[start:]), slices.Clip(dropped)}}
 	for _, l := range kept {
-		if size += len(l.text); size > MaxDefinitionsBytes || len(next) == maxShared {
+		if size += len(l.text); size > maxDefinitionsBytes || len(next) == maxShared {
 			break
 		}
 		next = append(next, l)

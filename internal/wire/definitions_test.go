@@ -164,7 +164,7 @@ func TestLongDefinitionsAreShared(t *testing.T) {
 // What is kept for sharing is bounded in lists and in bytes.
 func TestSharedDefinitionsAreBounded(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ size, rounds, most int }{{minShared, maxShared + 2, maxShared}, {MaxDefinitionsBytes / 2, 3, 2}, {MaxDefinitionsBytes + 10, 1, 0}} {
+	for _, tt := range []struct{ size, rounds, most int }{{minShared, maxShared + 2, maxShared}, {maxDefinitionsBytes / 2, 3, 2}, {maxDefinitionsBytes + 10, 1, 0}} {
 		var d Definitions
 		text := bytes.Repeat([]byte("x"), tt.size/10)
 		encode := func(dst []byte, _ *lathe.ToolSpec) []byte { return append(dst, text...) }
@@ -178,7 +178,7 @@ func TestSharedDefinitionsAreBounded(t *testing.T) {
 			for _, l := range *kept {
 				size += len(l.text)
 			}
-			if len(*kept) > tt.most || size > MaxDefinitionsBytes {
+			if len(*kept) > tt.most || size > maxDefinitionsBytes {
 				t.Errorf("%d lists of %d bytes are kept, want at most %d", len(*kept), size, tt.most)
 			}
 		}

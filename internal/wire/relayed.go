@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -23,6 +24,18 @@ func (c *Changes) Set(name string, value []byte) {
 		c.names = append(c.names, name)
 	}
 	c.values[name] = value
+}
+
+// Override sets the overrides of req, without those for whose names except returns true, and the model's name if it is not "".
+func (c *Changes) Override(req *lathe.Request, except func(name string) bool) {
+	for _, m := range req.Overrides {
+		if !except(m.Name) {
+			c.Set(m.Name, m.Value)
+		}
+	}
+	if req.Model != "" {
+		c.Set("model", rawjson.AppendQuote(nil, req.Model))
+	}
 }
 
 // Has reports whether the member is set.

@@ -229,6 +229,18 @@ type Writer interface {
 	Pass(raw *lathe.Raw) []byte
 }
 
+// A PlainWriter is embedded in a [Writer] whose wire has no forms for calls of this server, approvals and carriers.
+type PlainWriter struct{}
+
+// AppendServerCall appends nothing.
+func (PlainWriter) AppendServerCall(dst []byte, _ *ServerCall) []byte { return dst }
+
+// AppendApproval appends nothing.
+func (PlainWriter) AppendApproval(dst []byte, _ *Approval) []byte { return dst }
+
+// AppendCarrier appends nothing.
+func (PlainWriter) AppendCarrier(dst []byte, _ string) []byte { return dst }
+
 // EncodeOptions are the options of encoding a request to a model server. The zero value is valid.
 type EncodeOptions struct {
 	Stream       bool // request a stream
@@ -276,18 +288,22 @@ const FeatureSystem = "system_turns"
 // conversations have not changed.
 const FeatureBound = "bound_thinking"
 
+// A Vendor says how the vendor of a wire is reached.
+type Vendor struct {
+	BaseURL   string // without a slash at the end
+	KeyHeader string // name of the header for the API key
+	KeyPrefix string // of the value of that header, such as "Bearer "
+	// Header and Value are a fixed header of every request; "": none.
+	Header, Value string
+}
+
 // An Upstream codec writes requests to model servers of one wire and parses their answers. Its methods may be called from several
 // goroutines at once.
 type Upstream interface {
 	Wire() lathe.Wire
 	// Path returns the path of a model call below the base URL, such as "/chat/completions".
 	Path(model string, stream bool) string
-	// DefaultBaseURL returns the base URL of the vendor, without a slash at the end.
-	DefaultBaseURL() string
-	// KeyHeader returns the name of the header for the API key, and the prefix of its value, such as "Bearer ".
-	KeyHeader() (name, before string)
-	// Headers returns the fixed headers of every request, as pairs of name and value.
-	Headers() [][2]string
+	Vendor() Vendor
 	// AppendRequest appends the body of a request. dropped are the paths of members that the wire cannot express, at most
 	// [MaxDropped].
 	AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) (body []byte, dropped []string)

@@ -1,6 +1,7 @@
 package bfcl
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/lazy"
@@ -58,12 +59,14 @@ func fromJavaArray(s, itemType string) (value, bool) {
 	if m == nil {
 		return textValue(s), true
 	}
+	items := slices.DeleteFunc(strings.Split(m[1], ","), func(item string) bool { return trim(item) == "" })
+	return javaItems(items, func(item string) (value, bool) { return fromJavaItem(item, itemType) })
+}
+
+func javaItems(items []string, parse func(item string) (value, bool)) (value, bool) {
 	v := value{kind: list}
-	for _, item := range strings.Split(m[1], ",") {
-		if item = trim(item); item == "" {
-			continue
-		}
-		el, ok := fromJavaItem(item, itemType)
+	for _, item := range items {
+		el, ok := parse(trim(item))
 		if !ok {
 			return value{}, false
 		}
@@ -83,20 +86,12 @@ func fromJavaList(s, itemType string) (value, bool) {
 	} else if !javaListEmpty().MatchString(s) {
 		return textValue(s), true
 	}
-	v := value{kind: list}
-	for _, item := range items {
-		item = trim(item)
+	return javaItems(items, func(item string) (value, bool) {
 		if itemType == "char" || itemType == "String" {
-			v.list = append(v.list, textValue(within(item)))
-			continue
+			return textValue(within(item)), true
 		}
-		el, ok := fromJavaItem(item, itemType)
-		if !ok {
-			return value{}, false
-		}
-		v.list = append(v.list, el)
-	}
-	return v, true
+		return fromJavaItem(item, itemType)
+	})
 }
 
 func fromJavaItem(item, itemType string) (value, bool) {

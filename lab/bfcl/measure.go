@@ -1,6 +1,7 @@
 package bfcl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -137,10 +138,7 @@ func (c *Case) Form(calls []lathe.ToolCall) error {
 		if at < 0 {
 			return fmt.Errorf("call %d is of a function that is not known", i+1)
 		}
-		args := strings.TrimSpace(call.Arguments)
-		if args == "" {
-			args = "{}"
-		}
+		args := cmp.Or(strings.TrimSpace(call.Arguments), "{}")
 		s, err := schema.Compile(c.Tools[at].Schema)
 		if err != nil {
 			return fmt.Errorf("the schema of %s: %w", call.Name, err)

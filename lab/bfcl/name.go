@@ -1,6 +1,7 @@
 package bfcl
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/lathe-run/lathe/internal/lazy"
@@ -19,10 +20,7 @@ var notInNames = lazy.Regexp(`[^\w-]`)
 
 // tool adds a name for a function and returns it.
 func (n *names) tool(function string) string {
-	base := notInNames().ReplaceAllString(function, "_")
-	if base == "" {
-		base = "_"
-	}
+	base := cmp.Or(notInNames().ReplaceAllString(function, "_"), "_")
 	name := base[:min(len(base), maxName)]
 	for i := 2; n.taken(name); i++ {
 		end := "_" + strconv.Itoa(i)

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -98,27 +99,17 @@ func number(s string) (value, error) {
 	if err != nil && !errors.Is(err, strconv.ErrRange) { // a number out of range is infinite
 		return value{}, errors.New("not a number")
 	}
-	for i := range len(s) {
-		if s[i] == '.' || s[i] == 'e' || s[i] == 'E' {
-			return value{kind: float, real: f}, nil
-		}
+	if strings.ContainsAny(s, ".eE") {
+		return value{kind: float, real: f}, nil
 	}
 	return value{}, errors.New("an integer of too many digits")
 }
 
 // wholeNumber parses an optional minus sign and decimal digits.
 func wholeNumber(s string) (value, bool) {
-	digits := s
-	if len(digits) > 0 && digits[0] == '-' {
-		digits = digits[1:]
-	}
-	if len(digits) == 0 || len(digits) > maxDigits {
+	digits := strings.TrimPrefix(s, "-")
+	if len(digits) == 0 || len(digits) > maxDigits || strings.Trim(digits, "0123456789") != "" {
 		return value{}, false
-	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return value{}, false
-		}
 	}
 	n, ok := new(big.Int).SetString(s, 10)
 	return value{kind: integer, whole: n}, ok

@@ -79,9 +79,7 @@ func (x *examiner) ask(ctx context.Context, method string, u *url.URL, body []by
 		return e
 	}
 	first := e.status
-	select {
-	case <-time.After(x.wait(e.header)):
-	case <-ctx.Done():
+	if reconnect.Wait(ctx, x.wait(e.header)) != nil {
 		return e
 	}
 	e = x.send(ctx, method, u, body, key)
@@ -110,9 +108,7 @@ func (x *examiner) awaitLoading(ctx context.Context, e *exchange, again func() *
 		}
 		x.find("loading", words)
 		x.progress(x.probe.Name + " (the server loads the model)")
-		select {
-		case <-time.After(loadingPause):
-		case <-ctx.Done():
+		if reconnect.Wait(ctx, loadingPause) != nil {
 			return e
 		}
 		e = again()
@@ -165,12 +161,12 @@ func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []b
 	if len(body) > 0 {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	for _, fixed := range x.codec.Headers() {
-		req.Header.Set(fixed[0], fixed[1])
+	vendor := x.codec.Vendor()
+	if vendor.Header != "" {
+		req.Header.Set(vendor.Header, vendor.Value)
 	}
 	if !key.IsZero() {
-		name, before := x.codec.KeyHeader()
-		req.Header.Set(name, before+key.Reveal())
+		req.Header.Set(vendor.KeyHeader, vendor.KeyPrefix+key.Reveal())
 	}
 	for name, value := range x.target.Headers {
 		req.Header.Set(name, value.Reveal())

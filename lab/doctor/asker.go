@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/reconnect"
 )
 
 // An Asker sends single requests to a model server, as the probes of [Run] do, and reports findings about each response. Only one goroutine
@@ -120,12 +121,8 @@ func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit f
 	e := send()
 	if e.status == http.StatusTooManyRequests && e.header.Get("Retry-After") != "" {
 		x.find("status-429")
-		if x.mayAsk() {
-			select {
-			case <-time.After(x.wait(e.header)):
-				e = send()
-			case <-ctx.Done():
-			}
+		if x.mayAsk() && reconnect.Wait(ctx, x.wait(e.header)) == nil {
+			e = send()
 		}
 	}
 	if words, _ := e.textOf(); e.status >= 400 && e.status < 500 && x.mayAsk() && a.adapt(words, stream) {

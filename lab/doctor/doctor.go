@@ -54,7 +54,7 @@ type Target struct {
 // VendorURL returns the base URL of the vendor of a protocol; "" if the protocol is unknown or has none.
 func VendorURL(w lathe.Wire) string {
 	if codec := upstreams.Of(w); codec != nil {
-		return codec.DefaultBaseURL()
+		return codec.Vendor().BaseURL
 	}
 	return ""
 }
@@ -298,7 +298,7 @@ func (x *examiner) decide() {
 // skips returns why a probe must be skipped, or "".
 func (x *examiner) skips(p probe) string {
 	switch {
-	case p.chatOnly && !x.chat():
+	case slices.Contains(chatOnly, p.name) && !x.chat():
 		return "not made on the wire " + string(x.codec.Wire())
 	case x.timeouts >= maxTimeouts:
 		return "too many requests got no answer in time"

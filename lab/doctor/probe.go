@@ -33,30 +33,32 @@ type probe struct {
 	name, asks string
 	needs      need
 	run        func(ctx context.Context, x *examiner)
-	chatOnly   bool // the probe applies only to chat completions
 }
+
+// chatOnly are the probes that apply only to chat completions.
+var chatOnly = []string{"parallel-off", "history", "takes", "written"}
 
 // probes are made in this order: later probes use the results of earlier ones.
 var probes = []probe{
-	{"models", "the list of models", needsNothing, probeModels, false},
-	{"chat", "a plain answer, whole", needsNothing, probeChat(false), false},
-	{"stream", "a plain answer, streamed", needsNothing, probeChat(true), false},
-	{"call", "one tool call, whole", needsAnswer, probeCall(false), false},
-	{"call-stream", "one tool call, streamed", needsTools, probeCall(true), false},
-	{"parallel", "two calls in one turn", needsTools, probeParallel, false},
-	{"parallel-off", "one call a turn, by parallel_tool_calls", needsTools, probeParallelOff, true},
-	{"no-arguments", "a call to a tool without parameters", needsTools, probeEmpty, false},
-	{"history", "a history whose call was made elsewhere", needsTools, probeHistory, true},
-	{"takes", "roles, and a response format beside a tool", needsTools, probeTakes, true},
-	{"result", "an answer from a tool's result", needsTools, probeResult, false},
-	{"choice-required", "tool_choice: required", needsTools, probeChoice("choice-required"), false},
-	{"choice-named", "tool_choice that names a tool", needsTools, probeChoice("choice-named"), false},
-	{"choice-none", "tool_choice: none", needsTools, probeChoice("choice-none"), false},
-	{"truncation", "max_tokens in the middle of a call", needsTools, probeTruncation, false},
-	{"written", "calls written as text", needsRefusal, probeWritten, true},
-	{"unknown-model", "an error for a model that does not exist", needsAnswer, probeUnknownModel, false},
-	{"wrong-key", "an error for a wrong key", needsKey, probeWrongKey, false},
-	{"malformed", "an error for a request that is not JSON", needsAnswer, probeMalformed, false},
+	{"models", "the list of models", needsNothing, probeModels},
+	{"chat", "a plain answer, whole", needsNothing, probeChat(false)},
+	{"stream", "a plain answer, streamed", needsNothing, probeChat(true)},
+	{"call", "one tool call, whole", needsAnswer, probeCall(false)},
+	{"call-stream", "one tool call, streamed", needsTools, probeCall(true)},
+	{"parallel", "two calls in one turn", needsTools, probeParallel},
+	{"parallel-off", "one call a turn, by parallel_tool_calls", needsTools, probeParallelOff},
+	{"no-arguments", "a call to a tool without parameters", needsTools, probeEmpty},
+	{"history", "a history whose call was made elsewhere", needsTools, probeHistory},
+	{"takes", "roles, and a response format beside a tool", needsTools, probeTakes},
+	{"result", "an answer from a tool's result", needsTools, probeResult},
+	{"choice-required", "tool_choice: required", needsTools, probeChoice("choice-required")},
+	{"choice-named", "tool_choice that names a tool", needsTools, probeChoice("choice-named")},
+	{"choice-none", "tool_choice: none", needsTools, probeChoice("choice-none")},
+	{"truncation", "max_tokens in the middle of a call", needsTools, probeTruncation},
+	{"written", "calls written as text", needsRefusal, probeWritten},
+	{"unknown-model", "an error for a model that does not exist", needsAnswer, probeUnknownModel},
+	{"wrong-key", "an error for a wrong key", needsKey, probeWrongKey},
+	{"malformed", "an error for a request that is not JSON", needsAnswer, probeMalformed},
 }
 
 // Tools that probes offer. They are never executed.

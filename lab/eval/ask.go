@@ -2,7 +2,6 @@ package eval
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -38,24 +37,13 @@ func (a *Ask) settings() []Setting {
 // ask makes the run of a scenario with an [Ask]. It returns an error only if the harness fails.
 func (j *job) ask(ctx context.Context, model lathe.Model, got *seen, now func() time.Time, log *slog.Logger) (*Run, error) {
 	a, r := j.scenario.Ask, j.run
-	set, err := tool.NewSetWithin(j.limits)
-	if err != nil {
-		return nil, err
-	}
-	made := 0
-	runner, err := tool.NewRunner(set, &tool.Options{Settings: j.settings, Limits: j.limits, Log: log,
-		NewID: func(prefix string) string { made++; return fmt.Sprintf("%s%d", prefix, made) }})
-	if err != nil {
-		return nil, err
-	}
-	l, err := loop.New(model, runner, &loop.Options{Settings: j.settings, Limits: j.limits, Sampling: j.scenario.Sampling, Overrides: j.target.Overrides})
+	l, err := j.loop(model, nil, tool.Options{Log: log})
 	if err != nil {
 		return nil, err
 	}
 	r.Started = now()
 	res, _ := l.Do(ctx, &loop.Input{Run: lathe.RunInfo{RunID: j.name}, Messages: a.Messages, ClientTools: a.Tools}) // res contains the error
-	r.ElapsedMS = now().Sub(r.Started).Milliseconds()
-	r.Reason, r.Text, r.Usage, r.Cost, r.History, r.Trace = res.Reason, res.Answer, res.Usage, res.Cost, res.History, res.Trace
+	r.ended(res, now())
 	r.judgeAsk(a, res, got)
 	return &r, nil
 }

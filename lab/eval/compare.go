@@ -38,7 +38,7 @@ const significance = 0.05
 func Compare(a, b *Report) *Comparison {
 	c := &Comparison{}
 	wholeA, wholeB := a.Summary(), b.Summary()
-	single := one(wholeA.Models) && one(wholeB.Models)
+	single := len(wholeA.Models) == 1 && len(wholeB.Models) == 1
 	if single && wholeA.Models[0].Model != wholeB.Models[0].Model {
 		c.ModelA, c.ModelB = wholeA.Models[0].Model, wholeB.Models[0].Model
 		b = b.as(c.ModelA)
@@ -67,8 +67,6 @@ func Compare(a, b *Report) *Comparison {
 	}
 	return c
 }
-
-func one(models []Row) bool { return len(models) == 1 }
 
 // scenariosOf returns a row for each scenario, with only the name of the scenario in its key.
 func scenariosOf(rep *Report) []Row {

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,8 +81,8 @@ type database struct {
 // draft is the pointer to the database in its workspace.
 const draft = "/draft"
 
-func newDatabase(raw json.RawMessage, id string) (*database, error) {
-	ws, err := builtin.NewWorkspace(&builtin.WorkspaceOptions{ID: id, Draft: raw})
+func newDatabase(raw json.RawMessage) (*database, error) {
+	ws, err := builtin.NewWorkspace(&builtin.WorkspaceOptions{Draft: raw})
 	return &database{ws: ws}, err
 }
 
@@ -104,7 +105,7 @@ func (d *database) call(steps []step, args json.RawMessage) (json.RawMessage, er
 		return nil, err
 	}
 	c := &stepCall{size: len(before), bound: map[string]json.RawMessage{}, result: json.RawMessage(`{"done":true}`)}
-	if c.work, err = newDatabase(before, ""); err != nil {
+	if c.work, err = newDatabase(before); err != nil {
 		return nil, err
 	}
 	for name, raw := range rawjson.Members(args) {
@@ -155,11 +156,7 @@ func (c *stepCall) copied(raw json.RawMessage) error {
 
 // refuse returns a failure with the text Else of the step, or with the default text.
 func (s *step) refuse(format string, args ...any) error {
-	text := s.Else
-	if text == "" {
-		text = fmt.Sprintf(format, args...)
-	}
-	return tool.Fail(lathe.CodeInvalidArguments, "%s", text)
+	return tool.Fail(lathe.CodeInvalidArguments, "%s", cmp.Or(s.Else, fmt.Sprintf(format, args...)))
 }
 
 func (c *stepCall) step(s *step) error {
@@ -176,28 +173,22 @@ func (c *stepCall) step(s *step) error {
 	if err != nil {
 		return err
 	}
+	if needsValue := []stepKind{stepGet, stepList, stepDelete}; !found && slices.Contains(needsValue, s.Kind) {
+		return s.refuse("there is nothing at %s", at)
+	}
 	switch s.Kind {
 	case stepGet:
-		if !found {
-			return s.refuse("there is nothing at %s", at)
-		}
 		c.result = old
 		if s.As != "" {
 			c.bound[s.As] = old
 		}
 		return nil
 	case stepList:
-		if !found {
-			return s.refuse("there is nothing at %s", at)
-		}
 		c.result, err = c.list(old, s.Where)
 		return err
 	case stepCheck:
 		return c.check(s, old, found)
 	case stepDelete:
-		if !found {
-			return s.refuse("there is nothing at %s", at)
-		}
 		return c.patch(s, builtin.PatchOp{Op: "delete", Path: draft + at})
 	}
 	v, given, err := c.value(s.Value)

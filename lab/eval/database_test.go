@@ -74,7 +74,7 @@ func TestSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, err := newDatabase(json.RawMessage(data), "")
+			d, err := newDatabase(json.RawMessage(data))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestSteps(t *testing.T) {
 func TestCopiesOfADatabaseAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{"copies": `[{from: /a}, {from: /a}]`, "bound": `["{v}", "{v}"]`} {
-		d, err := newDatabase(json.RawMessage(`{"a":"`+strings.Repeat("x", 1<<10)+`"}`), "")
+		d, err := newDatabase(json.RawMessage(`{"a":"` + strings.Repeat("x", 1<<10) + `"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestCopiesOfADatabaseAreBounded(t *testing.T) {
 // Calls that are made at the same time do not lose each other's changes.
 func TestCallsOfADatabaseAreOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	d, err := newDatabase(json.RawMessage(`{"n":0}`), "")
+	d, err := newDatabase(json.RawMessage(`{"n":0}`))
 	if err != nil {
 		t.Fatal(err)
 	}

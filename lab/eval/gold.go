@@ -44,7 +44,7 @@ func (sc *Scenario) goldDatabase() (json.RawMessage, error) {
 	if sc.final != nil {
 		return sc.final, nil
 	}
-	d, err := newDatabase(sc.Database, "")
+	d, err := newDatabase(sc.Database)
 	if err != nil {
 		return nil, err
 	}

@@ -208,11 +208,7 @@ func (b *bench) work(ctx context.Context, i int, j *job) {
 	if ctx.Err() != nil || b.givenUp(j.target.Name) {
 		return
 	}
-	tape, err := b.tape(j)
-	if err != nil {
-		b.fail(err)
-		return
-	}
+	tape := b.tape(j)
 	j.run.Attempts += b.attempts(j)
 	r, err := j.do(ctx, tape, b.opts.Now, b.opts.Log)
 	switch {

@@ -28,74 +28,75 @@ func (s *Summary) allClasses() []Class {
 
 // filterStyle returns CSS that hides the elements of each unchecked check box by their class, without a script.
 func (s *Summary) filterStyle() string {
-	var names []string
-	for i := range min(len(s.Models), maxFilters) {
-		names = append(names, fmt.Sprint("m", i))
-	}
-	for i := range min(len(s.allClasses()), maxFilters) {
-		names = append(names, fmt.Sprint("c", i))
-	}
 	style := ""
-	for _, name := range append(names, "passed") {
-		style += fmt.Sprintf("body:has(#f-%[1]s:not(:checked)) .%[1]s { display: none; }\n", name)
+	for _, f := range s.filters() {
+		style += fmt.Sprintf("body:has(#f-%[1]s:not(:checked)) .%[1]s { display: none; }\n", f.id)
 	}
 	return style
+}
+
+// A filter is a check box: the class of the elements that it shows, and its label.
+type filter struct{ id, label string }
+
+const filterPassed = "passed"
+
+// filters returns the check boxes: one for each model if there are several, for each class, and for runs that
+// passed.
+func (s *Summary) filters() (list []filter) {
+	for i := range min(len(s.Models), maxFilters) {
+		if len(s.Models) > 1 {
+			list = append(list, filter{fmt.Sprint("m", i), s.Models[i].label()})
+		}
+	}
+	classes := s.allClasses()
+	for i := range min(len(classes), maxFilters) {
+		list = append(list, filter{fmt.Sprint("c", i), string(classes[i])})
+	}
+	return append(list, filter{filterPassed, "runs that passed"})
 }
 
 // filters writes check boxes for the models and the classes. Runs that passed are hidden initially.
 func (p *page) filters(s *Summary) {
 	p.Put("<fieldset class=\"filters\"><legend>Show</legend>\n")
-	box := func(id string, checked bool, text string) {
-		p.Put(`<label><input type="checkbox" id="f-{}"`+report.Either(checked, " checked", "")+"> {}</label>\n", id, text)
+	for _, f := range s.filters() {
+		p.Put(`<label><input type="checkbox" id="f-{}"`+report.Either(f.id == filterPassed, "", " checked")+"> {}</label>\n", f.id, f.label)
 	}
-	if len(s.Models) > 1 {
-		for i := range min(len(s.Models), maxFilters) {
-			box(fmt.Sprint("m", i), true, s.Models[i].label())
-		}
-	}
-	for i, c := range s.allClasses() {
-		if i < maxFilters {
-			box(fmt.Sprint("c", i), true, string(c))
-		}
-	}
-	box("passed", false, "runs that passed")
 	p.Put("</fieldset>\n")
 }
 
-// A figure is one row of the table of models.
-type figure struct {
-	name string
-	of   func(*Row) string
-}
+// A figure is one row of the table of models. Its text is "" if the model has no such figure.
+type figure struct{ name, text string }
 
-var figures = []figure{
-	{"passed", func(r *Row) string { return share(r.OK, r.Runs) }},
-	{"rate", func(r *Row) string { return some(r.Runs, percent(r.OKRate)) }},
-	{"95 % interval", func(r *Row) string { return some(r.Runs, percent(r.Low)+" – "+percent(r.High)) }},
-	{"all of 2 runs (pass^2)", func(r *Row) string { return r.pass(2) }},
-	{"all of 4 runs (pass^4)", func(r *Row) string { return r.pass(4) }},
-	{"all of 8 runs (pass^8)", func(r *Row) string { return r.pass(8) }},
-	{"recovery from a mistake", func(r *Row) string { return share(r.RecoveriesOK, r.Recoveries) }},
-	{"did not apply", func(r *Row) string { return number(r.NotProvoked) }},
-	{"control, without tools", func(r *Row) string { return share(r.ControlsOK, r.Controls) }},
-	{"refused by the server, in the rate", func(r *Row) string { return number(r.Refused) }},
-	{"ended without an answer", func(r *Row) string { return number(r.unfinished()) }},
-	{"malformed tool calls", func(r *Row) string { return share(r.Malformed, min(r.Malformed, 1)*r.ToolCalls) }},
-	{"answers that deviate from the wire", func(r *Row) string { return share(r.Deviating, min(r.Deviating, 1)*r.ModelCalls) }},
-	{"attempts repeated", func(r *Row) string { return number(r.Retries) }},
-	{"blank answers", func(r *Row) string { return number(r.Blank) }},
-	{"answers without usage", func(r *Row) string { return number(r.NoUsage) }},
-	{"no score", func(r *Row) string { return number(r.Errors) }},
-	{"attempts without a connection", func(r *Row) string { return number(r.Repeated) }},
-	{"time of a run, p50", func(r *Row) string { return some(r.Runs, duration(r.P50)) }},
-	{"time of a run, p95", func(r *Row) string { return some(r.Runs, duration(r.P95)) }},
-	{"time to first token, p50", func(r *Row) string { return some(r.answered, duration(r.TTFT50)) }},
-	{"time to first token, p95", func(r *Row) string { return some(r.answered, duration(r.TTFT95)) }},
-	{"model call, p50", func(r *Row) string { return some(r.ModelCalls, duration(r.CallP50)) }},
-	{"model calls", func(r *Row) string { return number(r.ModelCalls) }},
-	{"tokens in", func(r *Row) string { return number(int(r.Usage.InputTokens)) }},
-	{"tokens out", func(r *Row) string { return number(int(r.Usage.OutputTokens)) }},
-	{"cost", func(r *Row) string { return strings.TrimPrefix(r.cost(), "–") }},
+func (r *Row) figures() []figure {
+	return []figure{
+		{"passed", share(r.OK, r.Runs)},
+		{"rate", some(r.Runs, percent(r.OKRate))},
+		{"95 % interval", some(r.Runs, percent(r.Low)+" – "+percent(r.High))},
+		{"all of 2 runs (pass^2)", r.pass(2)},
+		{"all of 4 runs (pass^4)", r.pass(4)},
+		{"all of 8 runs (pass^8)", r.pass(8)},
+		{"recovery from a mistake", share(r.RecoveriesOK, r.Recoveries)},
+		{"did not apply", number(r.NotProvoked)},
+		{"control, without tools", share(r.ControlsOK, r.Controls)},
+		{"refused by the server, in the rate", number(r.Refused)},
+		{"ended without an answer", number(r.unfinished())},
+		{"malformed tool calls", share(r.Malformed, min(r.Malformed, 1)*r.ToolCalls)},
+		{"answers that deviate from the wire", share(r.Deviating, min(r.Deviating, 1)*r.ModelCalls)},
+		{"attempts repeated", number(r.Retries)},
+		{"blank answers", number(r.Blank)},
+		{"answers without usage", number(r.NoUsage)},
+		{"no score", number(r.Errors)},
+		{"attempts without a connection", number(r.Repeated)},
+		{"time of a run, p50", some(r.Runs, duration(r.P50))},
+		{"time of a run, p95", some(r.Runs, duration(r.P95))},
+		{"time to first token, p50", some(r.answered, duration(r.TTFT50))},
+		{"time to first token, p95", some(r.answered, duration(r.TTFT95))},
+		{"model call, p50", some(r.ModelCalls, duration(r.CallP50))},
+		{"model calls", number(r.ModelCalls)},
+		{"tokens in", number(int(r.Usage.InputTokens))},
+		{"tokens out", number(int(r.Usage.OutputTokens))},
+		{"cost", strings.TrimPrefix(r.cost(), "–")},
+	}
 }
 
 func some(n int, text string) string {
@@ -132,13 +133,17 @@ func (p *page) models(s *Summary) {
 		p.Put("<th scope=\"col\" class=\"n m{}\">{}</th>", i, s.Models[i].label())
 	}
 	p.Put("</tr></thead>\n<tbody>\n")
-	for _, f := range figures {
-		if !slices.ContainsFunc(s.Models, func(r Row) bool { return f.of(&r) != "" }) {
+	columns := make([][]figure, len(s.Models))
+	for i := range s.Models {
+		columns[i] = s.Models[i].figures()
+	}
+	for row, f := range columns[0] {
+		if !slices.ContainsFunc(columns, func(c []figure) bool { return c[row].text != "" }) {
 			continue
 		}
 		p.Put("<tr><th scope=\"row\">{}</th>", f.name)
 		for i := range s.Models {
-			p.Put("<td class=\"n m{}\">{}", i, f.of(&s.Models[i]))
+			p.Put("<td class=\"n m{}\">{}", i, columns[i][row].text)
 			if f.name == "rate" && i > 0 {
 				p.against(&s.Models[0], &s.Models[i])
 			}

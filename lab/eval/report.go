@@ -234,7 +234,7 @@ func (rep *Report) Summary() *Summary {
 	if len(s.Models) == 1 {
 		all := count(rep.Runs)
 		s.All = &all
-		s.Scenarios = rows(rep.Runs, func(r *Run) rowKey { return rowKey{Scenario: r.Scenario} })
+		s.Scenarios = scenariosOf(rep)
 		if categories {
 			s.Categories = rows(rep.Runs, func(r *Run) rowKey { return rowKey{Category: r.Category} })
 		}
@@ -371,9 +371,9 @@ func count(runs []*Run) Row {
 	row.OKRate = rate(row.OK, row.Runs)
 	row.Low, row.High = Interval(row.OK, row.Runs)
 	row.PassK = PassKs(slices.Collect(maps.Values(tallies)))
-	row.P50, row.P95 = quantile(ms, 0.5), quantile(ms, 0.95)
-	row.TTFT50, row.TTFT95, row.answered = quantile(ttft, 0.5), quantile(ttft, 0.95), len(ttft)
-	row.CallP50, row.CallP95 = quantile(calls, 0.5), quantile(calls, 0.95)
+	row.P50, row.P95 = Quantile(ms, 0.5), Quantile(ms, 0.95)
+	row.TTFT50, row.TTFT95, row.answered = Quantile(ttft, 0.5), Quantile(ttft, 0.95), len(ttft)
+	row.CallP50, row.CallP95 = Quantile(calls, 0.5), Quantile(calls, 0.95)
 	for i, p := range []**float64{&row.StateRate, &row.TraceRate, &row.TextRate} {
 		if had[i] > 0 {
 			v := rate(held[i], had[i])

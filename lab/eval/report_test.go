@@ -30,11 +30,11 @@ func TestQuantileTakesIndexFloorOfNTimesP(t *testing.T) {
 	t.Parallel()
 	ms := []int64{50, 10, 40, 20, 30}
 	for p, want := range map[float64]int64{0: 10, 0.5: 30, 0.95: 50, 1: 50} {
-		if got := quantile(ms, p); got != want {
+		if got := Quantile(ms, p); got != want {
 			t.Errorf("p %v: %d, want %d", p, got, want)
 		}
 	}
-	if quantile(nil, 0.5) != 0 || ms[0] != 50 {
+	if Quantile([]int64(nil), 0.5) != 0 || ms[0] != 50 {
 		t.Error("no values, or the values were moved")
 	}
 }

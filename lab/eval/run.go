@@ -3,7 +3,6 @@ package eval
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -244,15 +243,13 @@ func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallba
 	if err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", sc.ID, err)
 	}
-	sum := sha256.Sum256(raw)
-	j.run.Fingerprint = hex.EncodeToString(sum[:])
+	j.run.Fingerprint = fmt.Sprintf("%x", sha256.Sum256(raw))
 	return j, nil
 }
 
 // workspaceID returns the same id for the same scenario and trial, so that requests are reproducible.
 func (j *job) workspaceID() string {
-	sum := sha256.Sum256([]byte(j.scenario.ID + "\x00" + fmt.Sprint(j.run.Trial)))
-	h := hex.EncodeToString(sum[:16])
+	h := fmt.Sprintf("%x", sha256.Sum256([]byte(j.scenario.ID+"\x00"+fmt.Sprint(j.run.Trial))))
 	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-8" + h[17:20] + "-" + h[20:32]
 }
 
@@ -276,32 +273,19 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 		return nil, err
 	}
 	tools, mocks := j.tools(t, ws)
-	set, err := tool.NewSetWithin(j.limits, tools...)
-	if err != nil {
-		return nil, err
-	}
 	guard := sc.Guard
 	if j.run.Unguarded {
 		guard = nil
 	}
-	var approver lathe.Approver
+	opts := tool.Options{Policy: guard.policy(), Log: log}
 	if guard != nil {
-		approver = person{guard.Approve}
-	}
-	made := 0
-	runner, err := tool.NewRunner(set, &tool.Options{
-		Policy: guard.policy(), Approver: approver,
-		Settings: j.settings, Limits: j.limits, Log: log,
-		NewID: func(prefix string) string { made++; return fmt.Sprintf("%s%d", prefix, made) },
-	})
-	if err != nil {
-		return nil, err
+		opts.Approver = person{guard.Approve}
 	}
 	reported := map[string]bool{}
 	if texts := sc.untold(); len(texts) > 0 {
 		model = &witness{Model: model, texts: texts, reported: reported}
 	}
-	l, err := loop.New(model, runner, &loop.Options{Settings: j.settings, Limits: j.limits, Sampling: sc.Sampling, Overrides: j.target.Overrides})
+	l, err := j.loop(model, tools, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -310,8 +294,7 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	r.ElapsedMS = now().Sub(r.Started).Milliseconds()
-	r.Reason, r.Text, r.Usage, r.Cost, r.History, r.Trace = res.Reason, res.Answer, res.Usage, res.Cost, res.History, res.Trace
+	r.ended(res, now())
 	o := &outcome{calls: calls(res.History), text: res.Answer, said: said, reported: reported, state: func(p string) (json.RawMessage, error) { return t.stateAt(ws, p) }}
 	r.Executed = map[string]int{}
 	for _, m := range mocks {
@@ -345,6 +328,28 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 		r.OK, r.Scored, r.Class, r.Error = false, false, ClassReplay, err.Error()
 	}
 	return &r, nil
+}
+
+// loop returns the loop of the run, with these tools. opts are the options of its runner; loop sets those that all runs have.
+func (j *job) loop(model lathe.Model, tools []lathe.Tool, opts tool.Options) (*loop.Loop, error) {
+	set, err := tool.NewSetWithin(j.limits, tools...)
+	if err != nil {
+		return nil, err
+	}
+	made := 0
+	opts.Settings, opts.Limits = j.settings, j.limits
+	opts.NewID = func(prefix string) string { made++; return fmt.Sprintf("%s%d", prefix, made) }
+	runner, err := tool.NewRunner(set, &opts)
+	if err != nil {
+		return nil, err
+	}
+	return loop.New(model, runner, &loop.Options{Settings: j.settings, Limits: j.limits, Sampling: j.scenario.Sampling, Overrides: j.target.Overrides})
+}
+
+// ended records the result of the conversation, which ended at this time.
+func (r *Run) ended(res *event.Result, at time.Time) {
+	r.ElapsedMS = at.Sub(r.Started).Milliseconds()
+	r.Reason, r.Text, r.Usage, r.Cost, r.History, r.Trace = res.Reason, res.Answer, res.Usage, res.Cost, res.History, res.Trace
 }
 
 // requiresCalls reports whether a failed run without calls is classified as NO_TOOL_CALLS.

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -27,10 +28,10 @@ func Interval(ok, n int) (low, high float64) {
 	return low, high
 }
 
-// quantile returns the element at index floor(n·p), at most the last one, of the sorted values; 0 if none exist.
-func quantile(values []int64, p float64) int64 {
+// Quantile returns the element at index floor(n·p), at most the last one, of the sorted values; 0 if none exist.
+func Quantile[T cmp.Ordered](values []T, p float64) (v T) {
 	if len(values) == 0 {
-		return 0
+		return v
 	}
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(int(float64(len(sorted))*p), len(sorted)-1)]

@@ -3,7 +3,6 @@ package eval
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +47,7 @@ type exchange struct {
 	recording.Result
 }
 
-func (b *bench) tape(j *job) (*tape, error) {
+func (b *bench) tape(j *job) *tape {
 	t := &tape{inner: j.target.model(j.scenario, j.run.Strategy), recording: b.opts.Record != "", playing: b.opts.Replay != "", playsTools: b.opts.ReplayTools}
 	name := j.name + ".exchanges.json"
 	switch {
@@ -65,7 +64,7 @@ func (b *bench) tape(j *job) (*tape, error) {
 		}
 		t.played = make([]bool, len(t.Tools))
 	}
-	return t, nil
+	return t
 }
 
 // model returns the model that the run uses: the tape, or the model itself if nothing is recorded or replayed.
@@ -164,6 +163,5 @@ func requestHash(req *lathe.Request) string {
 	if err != nil {
 		return "" // equals no recorded hash
 	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(raw))
 }

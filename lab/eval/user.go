@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,19 +100,9 @@ func newConversation(sc *Scenario, by *UserModel, t *tape) (*conversation, error
 	return c, nil
 }
 
-func (u *userSimulator) end() string {
-	if u.End == "" {
-		return defaultEnd
-	}
-	return u.End
-}
+func (u *userSimulator) end() string { return cmp.Or(u.End, defaultEnd) }
 
-func (u *userSimulator) maxTurns() int {
-	if u.MaxTurns == 0 {
-		return defaultUserTurns
-	}
-	return u.MaxTurns
-}
+func (u *userSimulator) maxTurns() int { return cmp.Or(u.MaxTurns, defaultUserTurns) }
 
 // reply returns the reply of the user to an answer; ok is false if the conversation ends. The error wraps [errUserModel], [errUserTurns] or
 // [ErrReplay].

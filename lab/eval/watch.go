@@ -3,8 +3,8 @@ package eval
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"strings"
 	"time"
@@ -53,8 +53,7 @@ func promptHash(req *lathe.Request) string {
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(raw))
 }
 
 // begin records the start of a model call, and returns the index of the call and the time.

@@ -4,6 +4,7 @@
 package mock
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -141,10 +142,7 @@ func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, e
 	case KindSize:
 		return &lathe.Output{Data: json.RawMessage(`"` + strings.Repeat("x", a.Size-2) + `"`)}, nil
 	case KindError:
-		code := a.Code
-		if code == "" {
-			code = lathe.CodeExecutionFailed
-		}
+		code := cmp.Or(a.Code, lathe.CodeExecutionFailed)
 		if a.Data != nil {
 			return &lathe.Output{Data: slices.Clone(a.Data), IsError: true, Code: code}, nil
 		}

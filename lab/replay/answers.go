@@ -3,7 +3,6 @@ package replay
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"sync"
 
 	"github.com/lathe-run/lathe"
@@ -133,30 +132,20 @@ func (a *answers) standIn(spec *lathe.ToolSpec) lathe.Tool {
 func (a *answers) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := lathe.Approval{Approved: true, By: "replay"}
+	byReplay := lathe.Approval{Approved: true, By: "replay"}
 	c := a.calls[callKey(req.Call.Name, string(req.Args))]
 	if c == nil {
-		return out, nil
+		return byReplay, nil
 	}
 	n := min(c.asked, len(c.decisions)-1)
 	c.asked++
 	d := c.decisions[n]
 	if d == nil {
-		return out, nil
+		return byReplay, nil
 	}
-	out.By, out.ReasonCode = d.By, d.ReasonCode
-	switch d.Decision {
-	case "approved":
-	case "edited":
-		if callKey(req.Call.Name, string(d.Arguments)) != callKey(req.Call.Name, string(req.Args)) {
-			out.Arguments = append(json.RawMessage(nil), d.Arguments...)
-		}
-	case "answered":
-		if o := c.outcomes[n]; o.result != nil {
-			out.Result = dataOf(o.result.Result)
-		}
-	default:
-		out.Approved = false
+	out := approval(d, c.outcomes[n])
+	if callKey(req.Call.Name, string(out.Arguments)) == callKey(req.Call.Name, string(req.Args)) { // the model has edited them itself
+		out.Arguments = nil
 	}
 	return out, nil
 }

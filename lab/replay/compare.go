@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // A Difference is one difference between a recorded run and its replay.
@@ -36,7 +36,7 @@ var notRecorded = map[string]bool{"data.output_size_bytes": true, "data.attempts
 // first two events with different types, which are then the last difference.
 func (r *Record) Compare(res *Result, recordedTools bool) ([]Difference, error) {
 	was, is := r.Events[:min(res.Until, int64(len(r.Events)))], res.Events
-	if res.Until < int64(len(r.Events)) || !r.Ended() && !r.waits() {
+	if res.Until < int64(len(r.Events)) || !r.Ended() && !waits(r.Events) {
 		was = withoutTail(was)
 		is = is[:min(len(is), len(was))]
 	}
@@ -126,8 +126,12 @@ func inOrder(events []event.Event) []event.Event {
 	return out
 }
 
-func (r *Record) waits() bool {
-	_, ok := r.Events[len(r.Events)-1].Data.(*event.RunPaused)
+// waits reports whether the last event is a pause.
+func waits(events []event.Event) bool {
+	if len(events) == 0 {
+		return false
+	}
+	_, ok := events[len(events)-1].Data.(*event.RunPaused)
 	return ok
 }
 
@@ -151,10 +155,7 @@ func tree(e *event.Event) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	dec := json.NewDecoder(bytes.NewReader(line))
-	dec.UseNumber()
-	var v any
-	return v, dec.Decode(&v)
+	return rawjson.Value(line)
 }
 
 type comparison struct {

@@ -72,19 +72,24 @@ func (p *people) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.A
 	if d == nil {
 		return lathe.Approval{}, lathe.ErrPending
 	}
+	return approval(d, p.outcomes[req.Call.ID]), nil
+}
+
+// approval returns a recorded decision about a call with this outcome.
+func approval(d *event.ApprovalResolved, o outcome) lathe.Approval {
 	a := lathe.Approval{Approved: true, By: d.By, ReasonCode: d.ReasonCode}
 	switch d.Decision {
 	case "approved":
 	case "edited":
 		a.Arguments = append(json.RawMessage(nil), d.Arguments...)
 	case "answered":
-		if o := p.outcomes[req.Call.ID]; o.result != nil {
+		if o.result != nil {
 			a.Result = dataOf(o.result.Result)
 		}
 	default:
 		a.Approved = false
 	}
-	return a, nil
+	return a
 }
 
 // A clock returns the time of the next recorded event.

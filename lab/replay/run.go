@@ -94,9 +94,5 @@ func (c *collector) Emit(_ context.Context, e event.Event) {
 func (c *collector) waits() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.events) == 0 {
-		return false
-	}
-	_, ok := c.events[len(c.events)-1].Data.(*event.RunPaused)
-	return ok
+	return waits(c.events)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -130,7 +131,7 @@ func (o *outcome) again(ctx context.Context) (*lathe.Output, error) {
 		<-ctx.Done() // the runner reports the time to the model
 		return nil, ctx.Err()
 	case r.ErrorType == lathe.CodeOutputTooLarge && o.executed != nil:
-		return &lathe.Output{Data: filler(o.executed.OutputSizeBytes + 2)}, nil
+		return &lathe.Output{Data: json.RawMessage(`"` + strings.Repeat("x", o.executed.OutputSizeBytes) + `"`)}, nil
 	}
 	return nil, r.ErrorType.Errorf("replay: call "+r.Tool, "it failed so in the record")
 }
@@ -167,14 +168,4 @@ func errorData(text string) json.RawMessage {
 		return nil
 	}
 	return data
-}
-
-// filler returns a JSON string of n bytes, including the quotes.
-func filler(n int) json.RawMessage {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = 'x'
-	}
-	b[0], b[len(b)-1] = '"', '"'
-	return b
 }

@@ -271,10 +271,8 @@ func askTriggers(ctx context.Context, s *side) {
 		if o == whole {
 			wanted := i < len(triggers)/2
 			t = trigger{called: len(a.Finish.Message.Calls()) > 0, measured: true}
-			if wanted || t.called {
-				if s.conducts(a, req.Tools, wanted) {
-					s.auto(a, req.Tools)
-				}
+			if (wanted || t.called) && s.conducts(a, req.Tools, wanted) {
+				s.auto(a, req.Tools)
 			}
 		}
 		if s.again {
@@ -360,13 +358,11 @@ func askStrict(ctx context.Context, s *side) {
 		tool.Extra, tool.Wire = []lathe.Member{{Name: "strict", Value: json.RawMessage("true")}}, lathe.WireResponses // the member has the same meaning in all protocols
 		req := prompt("Call submit once with exactly these arguments: "+c.arguments, tool)
 		a, o := s.ask(ctx, req, i%2 == 0, true)
-		if o == whole && !s.conducts(a, req.Tools, true) {
-			continue
-		}
-		if o == whole {
-			s.fits(metricStrict, a, req.Tools)
-		} else if o == refused {
+		switch {
+		case o == refused:
 			s.tally(metricStrict).Refused++
+		case o == whole && s.conducts(a, req.Tools, true):
+			s.fits(metricStrict, a, req.Tools)
 		}
 	}
 }

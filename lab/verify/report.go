@@ -247,33 +247,29 @@ func (m *Metric) tolerable() bool {
 func (s *side) summary() Side {
 	out := s.about
 	out.Requests, out.NotMeasured, out.Stopped, out.InputTokens, out.OutputTokens = s.requests, s.unreached+s.skipped, s.stopped, s.input, s.output
-	at := func(list []time.Duration, p float64) int64 {
-		if len(list) == 0 {
-			return 0
-		}
-		sorted := slices.Sorted(slices.Values(list))
-		return sorted[min(int(float64(len(sorted))*p), len(sorted)-1)].Milliseconds()
-	}
-	out.First50, out.First95, out.Whole50, out.Whole95 = at(s.first, 0.5), at(s.first, 0.95), at(s.elapsed, 0.5), at(s.elapsed, 0.95)
+	out.First50, out.First95 = eval.Quantile(s.first, 0.5).Milliseconds(), eval.Quantile(s.first, 0.95).Milliseconds()
+	out.Whole50, out.Whole95 = eval.Quantile(s.elapsed, 0.5).Milliseconds(), eval.Quantile(s.elapsed, 0.95).Milliseconds()
 	return out
 }
 
 func deviations(metric string, target, reference *side) []Deviation {
 	counts := map[string]*Deviation{}
-	add := func(s *side, into func(*Deviation) *int) {
+	for _, s := range []*side{target, reference} {
 		if s == nil {
-			return
+			continue
 		}
 		for id, n := range s.deviations[metric] {
 			if counts[id] == nil {
 				f := findings()[id]
 				counts[id] = &Deviation{ID: id, Severity: f.Severity, Seen: cmp.Or(f.Seen, seen[id])}
 			}
-			*into(counts[id]) = n
+			if s == target {
+				counts[id].Target = n
+			} else {
+				counts[id].Reference = n
+			}
 		}
 	}
-	add(target, func(d *Deviation) *int { return &d.Target })
-	add(reference, func(d *Deviation) *int { return &d.Reference })
 	var out []Deviation
 	for _, d := range counts {
 		out = append(out, *d)

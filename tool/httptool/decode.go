@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
+	"github.com/lathe-run/lathe/internal/yamljson"
 	"math/big"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -161,36 +160,11 @@ func (y *fromYAML) merge(out map[string]any, n *yaml.Node, depth int) error {
 
 // yamlScalar returns the value of a scalar: nil, a bool, a [json.Number] or a string. Dates are strings.
 func yamlScalar(n *yaml.Node) (any, error) {
-	switch n.ShortTag() {
-	case "!!null":
-		return nil, nil
-	case "!!bool":
-		var b bool
-		err := n.Decode(&b)
-		return b, err
-	case "!!int", "!!float":
-		if end, err := rawjson.Scan([]byte(n.Value), 0); err == nil && end == len(n.Value) {
-			return json.Number(n.Value), nil
-		}
-		var v any
-		if err := n.Decode(&v); err != nil {
-			return nil, err
-		}
-		switch v := v.(type) {
-		case int:
-			return json.Number(strconv.Itoa(v)), nil
-		case int64:
-			return json.Number(strconv.FormatInt(v, 10)), nil
-		case uint64:
-			return json.Number(strconv.FormatUint(v, 10)), nil
-		case float64:
-			if !math.IsInf(v, 0) && !math.IsNaN(v) {
-				return json.Number(strconv.FormatFloat(v, 'g', -1, 64)), nil
-			}
-		}
-		return nil, fmt.Errorf("line %d: the number %.100q has no JSON form", n.Line, n.Value)
+	b, err := yamljson.Append(nil, n, 1)
+	if err != nil {
+		return nil, err
 	}
-	return n.Value, nil
+	return rawjson.Value(b)
 }
 
 // mantissa returns the length of a number without its exponent.

@@ -37,7 +37,7 @@ func TestDocumentsInYAMLBecomePlainValues(t *testing.T) {
 		chain += fmt.Sprintf("x%d: &x%d [*x%d]\n", i+1, i+1, i)
 	}
 	for in, want := range map[string]string{
-		"a: .inf":       "no JSON form",
+		"a: .inf":       "not a value that JSON has",
 		"a: 1\na: 2":    "twice",
 		"? [a]\n: 1":    "not a text",
 		"a: {<<: 5}":    "not a mapping",

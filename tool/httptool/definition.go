@@ -1,6 +1,7 @@
 package httptool
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -121,10 +122,7 @@ var trustedHeaders = []string{"Authorization", "Cookie", "Forwarded", "Proxy-Aut
 	"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"}
 
 func (p *Parameter) wireName() string {
-	if p.As != "" {
-		return p.As
-	}
-	return p.Name
+	return cmp.Or(p.As, p.Name)
 }
 
 // styles are the styles of a place, the default first.

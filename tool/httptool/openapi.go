@@ -1,6 +1,7 @@
 package httptool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -293,10 +294,7 @@ func advice(id string, all []string) string {
 // toolName returns the name of an operation's tool: the prefix and the operationId, without characters that are not allowed. If no
 // character of the id is allowed, method and path replace it. See [text.ToolName] for a name that is too long.
 func toolName(prefix string, f pathOperation) (string, error) {
-	name := plainName(f.op.OperationID)
-	if name == "" {
-		name = plainName(pathName(f.method, f.path))
-	}
+	name := cmp.Or(plainName(f.op.OperationID), plainName(pathName(f.method, f.path)))
 	if name == "" {
 		return "", fmt.Errorf("%.100q has no letter or digit of ASCII for a tool name: name the tool in rename", f.op.OperationID)
 	}

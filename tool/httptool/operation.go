@@ -37,10 +37,7 @@ func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Defini
 	if own, ok := o.Allowlists[f.op.OperationID]; ok {
 		def.Allowlist = own
 	}
-	def.Description = cleanText(strings.TrimSpace(f.op.Summary + "\n" + f.op.Description))
-	if def.Description == "" {
-		def.Description = f.method + " " + f.path
-	}
+	def.Description = cmp.Or(cleanText(strings.TrimSpace(f.op.Summary+"\n"+f.op.Description)), f.method+" "+f.path)
 	if err := d.authorize(def, f.op, o); err != nil {
 		return nil, err
 	}

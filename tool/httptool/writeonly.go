@@ -347,37 +347,22 @@ func (d *Definition) withoutWriteOnly(status int, b []byte) []byte {
 func appendVisible(dst, v []byte, shown *view, depth int) []byte {
 	v = v[rawjson.SkipSpace(v, 0):]
 	switch {
-	case shown == nil || len(v) == 0:
+	case shown == nil || len(v) == 0 || v[0] != '[' && v[0] != '{':
 		return append(dst, v...)
-	case depth == 0 && (v[0] == '[' || v[0] == '{'):
+	case depth == 0:
 		return append(dst, "null"...)
-	case v[0] == '[':
-		dst = append(dst, '[')
-		separate := false
-		for e := range rawjson.Elements(v) {
-			if separate {
-				dst = append(dst, ',')
-			}
-			dst, separate = appendVisible(dst, e, shown.items, depth-1), true
-		}
-		return append(dst, ']')
-	case v[0] == '{':
-		dst = append(dst, '{')
-		separate := false
-		for k, e := range rawjson.Members(v) {
-			member, named := shown.members[rawjson.Text(k)]
-			if !named {
-				member = shown.others
-			}
-			if member != nil && member.hidden {
-				continue
-			}
-			if separate {
-				dst = append(dst, ',')
-			}
-			dst, separate = appendVisible(append(append(dst, k...), ':'), e, member, depth-1), true
-		}
-		return append(dst, '}')
 	}
-	return append(dst, v...)
+	return rawjson.AppendEach(dst, v, func(dst, key, e []byte) []byte {
+		part := shown.items
+		if key != nil {
+			var named bool
+			if part, named = shown.members[rawjson.Text(key)]; !named {
+				part = shown.others
+			}
+			if part != nil && part.hidden {
+				return dst
+			}
+		}
+		return appendVisible(dst, e, part, depth-1)
+	})
 }

@@ -36,8 +36,7 @@ func (s *Server) checkNames() error {
 		return errors.New("an empty name among the tools")
 	}
 	by := map[string]string{}
-	for _, remote := range slices.Sorted(maps.Keys(s.Rename)) {
-		name := s.Rename[remote]
+	for remote, name := range text.ByName(s.Rename) {
 		if !s.offers(remote) {
 			return fmt.Errorf("the tool %.128q is renamed, and it is not among the tools that are offered", remote)
 		}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/lathe-run/lathe/internal/text"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -123,8 +123,8 @@ func (g *Group) changed(s *supervisor) {
 	defer g.publishing.Unlock()
 	live := s.tools()
 	tools := make([]lathe.Tool, 0, len(live))
-	for _, name := range slices.Sorted(maps.Keys(live)) {
-		tools = append(tools, live[name])
+	for _, t := range text.ByName(live) {
+		tools = append(tools, t)
 	}
 	err := g.opts.OnChange(s.conf.origin(), tools)
 	g.mu.Lock()
@@ -147,8 +147,8 @@ func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		for _, s := range g.servers {
 			live := s.tools()
-			for _, name := range slices.Sorted(maps.Keys(live)) {
-				if !yield(live[name], nil) {
+			for _, t := range text.ByName(live) {
+				if !yield(t, nil) {
 					return
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -39,9 +40,7 @@ func (x *session) list(ctx context.Context, s *Server, until time.Time) (defs []
 				defs, isNew = append(defs, d), true
 			}
 		}
-		for name, why := range bad {
-			refused[name] = why
-		}
+		maps.Copy(refused, bad)
 		if len(defs)+len(refused) > 2*s.MaxTools || len(defs) > s.MaxTools {
 			return nil, nil, fmt.Errorf("it has more tools than tools.mcp.%s.max_tools (%d): raise it if the server is meant to have so many", s.Name, s.MaxTools)
 		}

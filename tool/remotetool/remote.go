@@ -48,7 +48,6 @@ type Catalogue struct {
 	syncing sync.Mutex // locked while the sets are updated
 	mu      sync.Mutex
 	known   map[string]*offered // current tools by definition
-	now     []lathe.Tool        // sorted by name
 	sets    []*tool.Set
 	refused map[string]map[string]string // reasons by worker and tool
 	waiting map[string]map[chan struct{}]struct{}
@@ -180,7 +179,7 @@ func (c *Catalogue) Sync(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now, c.refused = tools, refused
+	c.refused = refused
 	for worker, names := range refused {
 		for name, why := range names {
 			if before[worker][name] != why {

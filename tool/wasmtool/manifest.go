@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/lathe-run/lathe/internal/yamljson"
 	"io"
 	"path/filepath"
 	"strings"
@@ -222,7 +223,7 @@ func schemaJSON(n *yaml.Node) (json.RawMessage, error) {
 	if n.IsZero() {
 		return nil, nil
 	}
-	b, err := appendNode(nil, n, 64)
+	b, err := yamljson.Append(nil, n, 64)
 	if err != nil {
 		return nil, err
 	}
@@ -230,60 +231,4 @@ func schemaJSON(n *yaml.Node) (json.RawMessage, error) {
 		return nil, errors.New("want an object")
 	}
 	return b, nil
-}
-
-func appendNode(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
-	var err error
-	switch {
-	case depth == 0:
-		return nil, errors.New("it is nested too deeply")
-	case n.Kind == yaml.MappingNode:
-		dst = append(dst, '{')
-		seen := map[string]bool{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			k := n.Content[i]
-			if k.Kind != yaml.ScalarNode || k.Tag == "!!merge" || seen[k.Value] {
-				return nil, fmt.Errorf("line %d: a key is a word that stands once", k.Line)
-			}
-			seen[k.Value] = true
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			if dst, err = appendValue(dst, k.Value); err != nil {
-				return nil, err
-			}
-			if dst, err = appendNode(append(dst, ':'), n.Content[i+1], depth-1); err != nil {
-				return nil, err
-			}
-		}
-		return append(dst, '}'), nil
-	case n.Kind == yaml.SequenceNode:
-		dst = append(dst, '[')
-		for i, item := range n.Content {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			if dst, err = appendNode(dst, item, depth-1); err != nil {
-				return nil, err
-			}
-		}
-		return append(dst, ']'), nil
-	case n.Kind != yaml.ScalarNode:
-		return nil, fmt.Errorf("line %d: anchors are not read here", n.Line)
-	case (n.Tag == "!!int" || n.Tag == "!!float") && json.Valid([]byte(n.Value)):
-		return append(dst, n.Value...), nil
-	}
-	var v any
-	if err := n.Decode(&v); err != nil {
-		return nil, fmt.Errorf("line %d: %w", n.Line, err)
-	}
-	if n.Tag == "!!timestamp" || n.Tag == "!!binary" {
-		v = n.Value
-	}
-	return appendValue(dst, v)
-}
-
-func appendValue(dst []byte, v any) ([]byte, error) {
-	b, err := json.Marshal(v)
-	return append(dst, b...), err
 }

@@ -24,6 +24,3 @@ func (c Codec) AppendCountRequest(dst []byte, req *lathe.Request, opts *wire.Enc
 	body, _ := c.AppendRequest(nil, req, opts)
 	return wire.JSON(dst).Lit(`{"generateContentRequest":{"model":`).Quote(model).Lit(",").Raw(body[1:]).Lit("}")
 }
-
-// ReadCount implements [wire.Counter].
-func (Codec) ReadCount(body []byte) (int64, bool) { return wire.ReadCount(body, "totalTokens") }

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -66,16 +67,7 @@ func (e *encoder) appendSystem(dst wire.JSON, msgs []lathe.Message) wire.JSON {
 		}
 		at := wire.Element("messages", i)
 		e.noteMessage(m, at)
-		for j, p := range m.Parts {
-			t, ok := p.(lathe.Text)
-			if !ok {
-				e.d.add(wire.Element(at+".parts", j))
-				continue
-			}
-			if t.Text != "" {
-				dst = e.appendTextPart(dst.Next(), m, &t, "", wire.Element(at+".parts", j))
-			}
-		}
+		dst = e.appendTexts(dst, m, at, "", "")
 	}
 	if len(dst) == open {
 		return dst[:start]
@@ -163,8 +155,8 @@ var knownInTool = rawjson.NewNames("name", "description", "parameters", "paramet
 
 // override returns the last override named name if it is an object, else nil.
 func (e *encoder) override(name string) []byte {
-	for i := len(e.req.Overrides) - 1; i >= 0; i-- {
-		if m := &e.req.Overrides[i]; m.Name == name && rawjson.Kind(m.Value) == '{' {
+	for _, m := range slices.Backward(e.req.Overrides) {
+		if m.Name == name && rawjson.Kind(m.Value) == '{' {
 			return m.Value
 		}
 	}

@@ -44,7 +44,7 @@ func (e *encoder) appendContents(dst wire.JSON, n int) wire.JSON {
 			i = end - 1
 		case wire.IsSystem(m):
 			e.d.add(at + ".role")
-			dst = e.appendMidSystem(dst, m, at)
+			dst = e.appendTexts(dst, m, at, "<system>\n", "\n</system>")
 		case m.Role == lathe.RoleAssistant:
 			dst = e.appendModelParts(dst, m, at)
 		default:
@@ -64,8 +64,8 @@ func (e *encoder) appendContents(dst wire.JSON, n int) wire.JSON {
 	return dst
 }
 
-// appendMidSystem appends a system message that is not among the leading ones as text of the user, because the wire has no role for it.
-func (e *encoder) appendMidSystem(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
+// appendTexts appends the texts of a system message, each with before and after around it.
+func (e *encoder) appendTexts(dst wire.JSON, m *lathe.Message, at, before, after string) wire.JSON {
 	for i, p := range m.Parts {
 		t, ok := p.(lathe.Text)
 		if !ok {
@@ -73,7 +73,7 @@ func (e *encoder) appendMidSystem(dst wire.JSON, m *lathe.Message, at string) wi
 			continue
 		}
 		if t.Text != "" {
-			t.Text = "<system>\n" + t.Text + "\n</system>"
+			t.Text = before + t.Text + after
 			dst = e.appendTextPart(dst.Next(), m, &t, "", wire.Element(at+".parts", i))
 		}
 	}

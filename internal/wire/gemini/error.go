@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -183,12 +184,7 @@ func (Codec) Refused(e *wire.APIError) string {
 	unknown := strings.Contains(text, "unknown name") || strings.Contains(text, "cannot find field")
 	unsupported := unknown || strings.Contains(text, "not support")
 	mentions := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(text, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 	}
 	switch {
 	case unknown && mentions("jsonschema", "json_schema"):

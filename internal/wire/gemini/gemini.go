@@ -55,14 +55,10 @@ func (Codec) Path(model string, stream bool) string {
 	return "/" + model + ":generateContent"
 }
 
-// DefaultBaseURL implements [wire.Upstream].
-func (Codec) DefaultBaseURL() string { return "https://generativelanguage.googleapis.com/v1beta" }
-
-// KeyHeader implements [wire.Upstream].
-func (Codec) KeyHeader() (name, before string) { return "x-goog-api-key", "" }
-
-// Headers implements [wire.Upstream].
-func (Codec) Headers() [][2]string { return nil }
+// Vendor implements [wire.Upstream].
+func (Codec) Vendor() wire.Vendor {
+	return wire.Vendor{BaseURL: "https://generativelanguage.googleapis.com/v1beta", KeyHeader: "x-goog-api-key"}
+}
 
 // Values of lathe.Reasoning.Field: see the documentation of the package.
 const (

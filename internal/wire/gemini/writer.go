@@ -1,10 +1,12 @@
 package gemini
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
-	"strings"
 )
 
 // A Writer implements [wire.Writer]. Each delta with text is one chunk. A call is one part of a chunk, which is written when the arguments
@@ -12,6 +14,8 @@ import (
 // clients treat a last chunk without a part as a broken answer. An answer that is not streamed is one object with the parts of all chunks,
 // in which consecutive texts are joined.
 type Writer struct {
+	wire.PlainWriter
+
 	array        bool
 	whole        bool
 	req          *wire.ClientRequest
@@ -48,12 +52,10 @@ type outCall struct {
 // NewWriter implements [wire.Served].
 func (c Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
 	w := &Writer{array: c.Array && !head.Whole, whole: head.Whole, req: head.Request, calls: map[int]*outCall{}}
-	w.run, w.tail = answerID(head), appendNames(nil, head.Model, answerID(head))
+	w.run, w.tail = head.ID, appendNames(nil, head.Model, head.ID)
 	w.hideThoughts = hidesThoughts(head.Request)
 	return w
 }
-
-func answerID(head *wire.AnswerHead) string { return head.ID }
 
 // hidesThoughts reports whether the client has not requested thoughts. On this wire, thoughts are sent only on request.
 func hidesThoughts(req *wire.ClientRequest) bool {
@@ -131,7 +133,7 @@ func (w *Writer) closeText() {
 	text, thought, signature := w.text.String(), w.open == lathe.DeltaReasoning, w.signed
 	w.open, w.signed = 0, ""
 	w.text.Reset()
-	w.appendWhole(appendTextValue(nil, text, thought, signature))
+	w.appendWhole(textValue(text, thought, signature))
 }
 
 // say appends a piece of text or of a thought. In an answer that is not streamed, pieces of one kind are joined.
@@ -151,7 +153,7 @@ func (w *Writer) say(kind lathe.DeltaKind, text string) {
 		w.text.WriteString(text)
 		return
 	}
-	w.chunk(appendTextValue(nil, text, thought, signature))
+	w.chunk(textValue(text, thought, signature))
 }
 
 // take returns the signature for the next part and clears it.
@@ -193,7 +195,7 @@ func (w *Writer) delta(d *lathe.Delta) {
 		case d.Name == fieldSignature:
 			w.sign(d.Text)
 		case d.Name == fieldThought && !w.hideThoughts:
-			w.chunk(appendTextValue(nil, "", true, d.Text))
+			w.chunk(textValue("", true, d.Text))
 		}
 	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
 		if c := w.call(d.Index); c != nil {
@@ -220,14 +222,14 @@ func (w *Writer) callDelta(c *outCall, d *lathe.Delta) {
 // sign stores the signature of the next part. If a signature is already stored, sign appends an empty part with it.
 func (w *Writer) sign(signature string) {
 	if before := w.take(); before != "" {
-		w.chunk(appendTextValue(nil, "", false, before))
+		w.chunk(textValue("", false, before))
 	}
 	w.signature = signature
 }
 
-// appendTextValue appends a part with text.
-func appendTextValue(dst wire.JSON, text string, thought bool, signature string) wire.JSON {
-	dst = dst.Lit(`{"text":`).Quote(text).If(thought, `,"thought":true`)
+// textValue returns a part with text.
+func textValue(text string, thought bool, signature string) wire.JSON {
+	dst := wire.JSON(`{"text":`).Quote(text).If(thought, `,"thought":true`)
 	return dst.OptStr(fieldSignature, signature).Lit("}")
 }
 
@@ -274,19 +276,10 @@ func (w *Writer) writable(c *outCall) bool {
 
 func callValue(w *Writer, index int, c *outCall) wire.JSON {
 	args, _, _ := wire.SentArguments(string(c.args))
-	id := c.id
-	if id == "" {
-		id = madeID(w.run, index, c.name)
-	}
+	id := cmp.Or(c.id, madeID(w.run, index, c.name))
 	dst := appendCallMembers(wire.JSON(`{"functionCall":{`), id, w.req.ClientName(c.name), compact(args))
 	return dst.Lit("}").OptStr(fieldSignature, c.signature).Lit("}")
 }
-
-// AppendServerCall implements [wire.Writer]. It appends nothing, since the wire has no part for the call that clients would return.
-func (w *Writer) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { return dst }
-
-// AppendApproval implements [wire.Writer]. It appends nothing, since the wire has no form for approvals.
-func (w *Writer) AppendApproval(dst []byte, _ *wire.Approval) []byte { return dst }
 
 // AppendCarrier implements [wire.Writer]. The sealed text becomes the signature of the next text or call.
 func (w *Writer) AppendCarrier(dst []byte, seal string) []byte {
@@ -345,7 +338,7 @@ func (w *Writer) appendLast(f *lathe.Finish, extra []lathe.Member) {
 		}
 	}
 	if signature := w.take(); signature != "" || len(w.out) == open && !(w.whole && w.wrote) {
-		last(appendTextValue(nil, "", false, signature))
+		last(textValue("", false, signature))
 	}
 	end := w.out.Lit(`]},"finishReason":"`).Lit(reasonWord(f, w.refused, w.broken)).Lit(`","index":0}]`)
 	w.out = appendEnd(end, w.tail, f, extra)

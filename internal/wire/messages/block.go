@@ -38,7 +38,7 @@ const (
 	blockThinking
 	blockRedacted
 	blockCall
-	blockHelper // a call of [HelperTool]: its input is the text of the answer
+	blockHelper // a call of [helperTool]: its input is the text of the answer
 	blockOpaque
 )
 
@@ -109,7 +109,7 @@ func (a *assembler) startCall(b *block, v []byte) {
 		b.start = bytes.Clone(input)
 	}
 	a.Grow(len(b.id) + len(b.name) + len(b.start))
-	if b.name == HelperTool {
+	if b.name == helperTool {
 		b.kind = blockHelper
 		return
 	}

@@ -17,10 +17,5 @@ func (Codec) CountPath(string) string { return "/v1/messages/count_tokens" }
 // AppendCountRequest implements [wire.Counter].
 func (c Codec) AppendCountRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
 	body, _ := c.AppendRequest(nil, req, opts)
-	return rawjson.AppendEdited(dst, body, func(name string, value []byte) (key, to []byte, keep bool) {
-		return nil, value, counted.Has(name)
-	}, nil)
+	return append(dst, rawjson.Filter(body, counted.Has)...)
 }
-
-// ReadCount implements [wire.Counter].
-func (Codec) ReadCount(body []byte) (int64, bool) { return wire.ReadCount(body, "input_tokens") }

@@ -9,9 +9,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// HelperTool is the name of the tool that replaces a response format which the server does not support. The input of the call is the
+// helperTool is the name of the tool that replaces a response format which the server does not support. The input of the call is the
 // answer.
-const HelperTool = "lathe_output_json"
+const helperTool = "lathe_output_json"
 
 const helperDescription = "Give the final answer to the user by calling this tool. The input of the tool is the answer."
 
@@ -82,7 +82,7 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 		dst = dst.Lit("}")
 	}
 	if e.helper != nil {
-		dst = appendTool(next(dst), HelperTool, helperDescription, e.helper)
+		dst = appendTool(next(dst), helperTool, helperDescription, e.helper)
 		dst = dst.Lit("}")
 	}
 	dst = dst.Lit("]")
@@ -185,7 +185,7 @@ func (e *encoder) choice(dst wire.JSON) wire.JSON {
 	case len(e.stubs) > 0 && e.helper == nil:
 		typ = "none" // the stubs are needed only for calls in the history
 	case e.helper != nil && (!own || c.Mode == lathe.ChoiceNone):
-		typ, name = "tool", HelperTool
+		typ, name = "tool", helperTool
 	case c.Mode == lathe.ChoiceFunction:
 		typ, name = "tool", shortName(c.Name)
 	case e.helper != nil, c.Mode == lathe.ChoiceRequired:

@@ -41,7 +41,7 @@ type encoder struct {
 // AppendRequest appends the body of a request. The messages are the last member, so that the encoded beginning of a growing conversation
 // stays the same. opts may be nil.
 //
-// If the server does not support the response format, AppendRequest adds the tool [HelperTool], which the model must call. An Assembler
+// If the server does not support the response format, AppendRequest adds the tool [helperTool], which the model must call. An Assembler
 // converts the call to text.
 func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
 	if opts == nil {

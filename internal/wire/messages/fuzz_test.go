@@ -70,7 +70,7 @@ func FuzzAssembler(f *testing.F) {
 		opens(1, `{"type":"tool_use","id":"a","name":"f","input":{}}`), piece(1, `{"type":"input_json_delta","partial_json":"{}"}`), closes(1), stops("tool_use"), last}, "\n"))
 	f.Add(strings.Join([]string{start, opens(0, `{"type":"thinking","thinking":"","signature":"x"}`), piece(0, `{"type":"signature_delta","signature":"y"}`),
 		opens(1, `{"type":"server_tool_use","input":{}}`), piece(1, `{"type":"input_json_delta","partial_json":"{}"}`), piece(1, `{"type":"x","a":"b"}`), stops("max_tokens"), last}, "\n"))
-	f.Add(`{"type":"message","content":[{"type":"tool_use","id":"a","name":"` + HelperTool + `","input":{"a":1}}],"stop_reason":"tool_use"}`)
+	f.Add(`{"type":"message","content":[{"type":"tool_use","id":"a","name":"` + helperTool + `","input":{"a":1}}],"stop_reason":"tool_use"}`)
 	f.Fuzz(func(t *testing.T, events string) {
 		opts := &wire.AssemblerOptions{MaxBytes: 1 << 16, MaxCalls: 8}
 		_, _, _ = Codec{}.NewAssembler(opts).Complete(nil, []byte(events))

@@ -419,18 +419,18 @@ func TestW28_HelperToolIsHidden(t *testing.T) {
 	req := &lathe.Request{Model: "m", Tools: []*lathe.ToolSpec{{Name: "f"}}, Messages: []lathe.Message{lathe.User("a")},
 		Sampling: lathe.Sampling{ResponseFormat: json.RawMessage(`{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","minProperties":1}}}`)}}
 	body, _ := write(t, req, &wire.EncodeOptions{Without: []string{featureFormat}})
-	if !strings.Contains(body, `{"name":"`+HelperTool+`","description":"`+helperDescription+`","input_schema":{"type":"object","minProperties":1}}],"tool_choice":{"type":"any"}`) {
+	if !strings.Contains(body, `{"name":"`+helperTool+`","description":"`+helperDescription+`","input_schema":{"type":"object","minProperties":1}}],"tool_choice":{"type":"any"}`) {
 		t.Error(body)
 	}
 	helper := func(i int) []string {
-		return []string{opens(i, `{"type":"tool_use","id":"toolu_h","name":"`+HelperTool+`","input":{}}`),
+		return []string{opens(i, `{"type":"tool_use","id":"toolu_h","name":"`+helperTool+`","input":{}}`),
 			piece(i, `{"type":"input_json_delta","partial_json":"{\"a\""}`), piece(i, `{"type":"input_json_delta","partial_json":":1}"}`), closes(i)}
 	}
 	deltas, f, err := accumulate(t, lines(append(append([]string{start}, helper(0)...), stops("tool_use"), last)...))
 	if err != nil || f.Reason != lathe.FinishStop || f.Message.Text() != `{"a":1}` || len(f.Message.Calls()) != 0 || len(f.Faults) > 0 || len(deltas) != 2 {
 		t.Errorf("%v %+v", err, f)
 	}
-	_, whole, err := Codec{}.NewAssembler(nil).Complete(nil, []byte(`{"type":"message","content":[{"type":"tool_use","id":"toolu_h","name":"`+HelperTool+`","input":{"a":1}}],"stop_reason":"tool_use"}`))
+	_, whole, err := Codec{}.NewAssembler(nil).Complete(nil, []byte(`{"type":"message","content":[{"type":"tool_use","id":"toolu_h","name":"`+helperTool+`","input":{"a":1}}],"stop_reason":"tool_use"}`))
 	if err != nil || whole.Message.Text() != `{"a":1}` || whole.Reason != lathe.FinishStop {
 		t.Errorf("whole: %v %+v", err, whole)
 	}

@@ -29,14 +29,10 @@ func (Codec) Wire() lathe.Wire { return lathe.WireMessages }
 // Path returns "/v1/messages". Base URLs of this wire do not contain the version, as in ANTHROPIC_BASE_URL.
 func (Codec) Path(string, bool) string { return "/v1/messages" }
 
-// DefaultBaseURL returns the address of Anthropic's API.
-func (Codec) DefaultBaseURL() string { return "https://api.anthropic.com" }
-
-// KeyHeader returns the name of the header for the API key.
-func (Codec) KeyHeader() (name, before string) { return "x-api-key", "" }
-
-// Headers returns the header with the version of the API.
-func (Codec) Headers() [][2]string { return [][2]string{{"anthropic-version", Version}} }
+// Vendor implements [wire.Upstream].
+func (Codec) Vendor() wire.Vendor {
+	return wire.Vendor{BaseURL: "https://api.anthropic.com", KeyHeader: "x-api-key", Header: "anthropic-version", Value: Version}
+}
 
 // Versions of the API.
 const (

@@ -14,14 +14,7 @@ import (
 func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
 	settings := rawjson.Without(body, "messages") // messages may be long and are only needed once
 	var changes wire.Changes
-	for _, m := range req.Overrides {
-		if !reserved(req, m.Name) {
-			changes.Set(m.Name, m.Value)
-		}
-	}
-	if req.Model != "" {
-		changes.Set("model", rawjson.AppendQuote(nil, req.Model))
-	}
+	changes.Override(req, func(name string) bool { return reserved(req, name) })
 	if opts != nil {
 		if (string(rawjson.At(settings, "stream")) == "true") != opts.Stream {
 			changes.Set("stream", strconv.AppendBool(nil, opts.Stream))

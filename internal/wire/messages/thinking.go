@@ -1,6 +1,8 @@
 package messages
 
 import (
+	"cmp"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -15,7 +17,7 @@ type thinkingPlan struct {
 	mode      string // type of thinking; "": not sent
 	budget    int    // tokens, for mode enabled
 	effort    string // effort of output_config; "": not sent
-	display   bool
+	display   wire.Optional
 	maxTokens int
 }
 
@@ -24,87 +26,131 @@ func (p *thinkingPlan) on() bool { return p.mode == "adaptive" || p.mode == "ena
 // efforts are the values of output_config.effort, each with the equivalent budget in tokens for models without an effort.
 var efforts = map[string]int{"low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32768}
 
-// planThinking computes the plan. It resolves conflicts in this order: a budget is dropped if the tool choice forces a call, a budget above
-// max_tokens is reduced, and sampling parameters that the API refuses together with thinking are dropped later.
+// planThinking computes the plan: first the values that the request asks for, then those that the model accepts. A budget is dropped if the
+// tool choice forces a call, and sampling parameters that the API refuses together with thinking are dropped later.
 func (e *encoder) planThinking() {
 	s, p := &e.req.Sampling, &e.plan
-	p.maxTokens = e.opts.MaxTokens
-	if p.maxTokens <= 0 {
-		p.maxTokens = defaultMaxTokens
-	}
+	p.maxTokens = cmp.Or(max(e.opts.MaxTokens, 0), defaultMaxTokens)
 	if s.MaxTokens != nil {
 		p.maxTokens = *s.MaxTokens
 	}
 	e.planEffort()
-	if b := s.ReasoningBudget; b != nil {
-		switch {
-		case *b == 0 && p.effort != "":
-			p.mode = "" // effort without thinking
-		case *b == 0:
-			p.mode = "disabled"
-		case *b < 0:
-			p.mode = "adaptive"
-		default:
-			p.mode, p.budget = "enabled", *b
-		}
-	}
+	e.planBudget()
 	if p.mode == "enabled" && e.without(featureBudget) {
 		e.drop("sampling.reasoning_budget")
 		p.mode = "adaptive"
 	}
-	if p.mode == "adaptive" && e.without(featureAdaptive) {
-		p.mode, p.budget = "enabled", efforts[p.effort]
-		if p.budget == 0 {
-			p.budget = efforts["medium"]
-		}
+	replacesEffort := p.mode == "adaptive" && e.without(featureAdaptive) // a budget is sent instead of the effort
+	if replacesEffort {
+		p.mode, p.budget = "enabled", efforts[cmp.Or(p.effort, "medium")]
 	}
-	if p.mode == "enabled" && e.forced() { // with adaptive thinking, a forced call is allowed
-		e.dropReasoning()
-	}
-	if p.effort != "" && e.without(featureEffort) {
-		if p.mode != "enabled" {
-			e.drop("sampling.reasoning_effort")
-		}
-		p.effort = ""
+	// With adaptive thinking, a forced call is allowed.
+	if p.on() && e.without(featureThinking) || p.mode == "enabled" && (e.forced() || e.unsignedStep()) {
+		e.dropBudget()
+		p.mode = ""
 	}
 	if p.mode == "disabled" && e.without(featureThinking) {
 		p.mode = ""
 	}
-	if p.on() && e.without(featureThinking) || p.mode == "enabled" && e.unsignedStep() {
-		e.dropReasoning()
+	if p.effort != "" && e.without(featureEffort) {
+		if p.mode != "enabled" || !replacesEffort {
+			e.drop("sampling.reasoning_effort")
+		}
+		p.effort = ""
 	}
-	e.fitBudget()
-	p.display = s.ReasoningSummary != "" && p.on() && !e.without(featureDisplay)
-	if s.ReasoningSummary != "" && !p.display {
+	if p.mode == "enabled" {
+		e.fitBudget()
+	}
+	switch {
+	case s.ReasoningSummary == "":
+	case p.on() && !e.without(featureDisplay):
+		p.display = "summarized"
+	default:
 		e.drop("sampling.reasoning_summary")
 	}
 }
 
-// dropReasoning turns thinking off, and records the member of the request that is thereby not sent.
-func (e *encoder) dropReasoning() {
+// planEffort sets the effort, and the mode of thinking with an effort.
+func (e *encoder) planEffort() {
+	p := &e.plan
+	switch effort := e.req.Sampling.ReasoningEffort; effort {
+	case "":
+	case effortNone:
+		p.mode = "disabled"
+	default:
+		p.mode, p.effort = "adaptive", effort
+		if efforts[effort] > 0 {
+			return
+		}
+		e.drop("sampling.reasoning_effort")
+		if p.effort = "high"; effort == "minimal" {
+			p.effort = "low"
+		}
+	}
+}
+
+// planBudget sets the mode of thinking for the budget of the request, which takes precedence over the mode for its effort.
+func (e *encoder) planBudget() {
+	p := &e.plan
+	switch b := e.req.Sampling.ReasoningBudget; {
+	case b == nil:
+	case *b < 0:
+		p.mode = "adaptive"
+	case *b > 0:
+		p.mode, p.budget = "enabled", *b
+	case p.effort != "":
+		p.mode = "" // effort without thinking
+	default:
+		p.mode = "disabled"
+	}
+}
+
+// dropBudget records the member of the request that determined the budget.
+func (e *encoder) dropBudget() {
 	switch {
 	case e.req.Sampling.ReasoningBudget != nil:
 		e.drop("sampling.reasoning_budget")
-	case e.plan.effort == "" || e.without(featureEffort):
+	case e.plan.effort == "":
 		e.drop("sampling.reasoning_effort")
 	}
-	e.plan.mode, e.plan.budget = "", 0
+}
+
+// fitBudget makes the budget at least minBudget and smaller than max_tokens, or turns thinking off if that is impossible. If the request has
+// no token limit, it increases the default limit by the budget instead.
+func (e *encoder) fitBudget() {
+	p := &e.plan
+	if p.budget < minBudget {
+		e.dropBudget()
+		p.budget = minBudget
+	}
+	if e.req.Sampling.MaxTokens == nil {
+		p.maxTokens += p.budget
+		return
+	}
+	if p.budget >= p.maxTokens {
+		e.dropBudget()
+		p.budget = p.maxTokens - 1
+	}
+	if p.budget < minBudget {
+		p.mode = ""
+	}
 }
 
 // unsignedStep reports whether the request continues a step whose calls another model wrote. With mode enabled, the API refuses such a turn
 // because it does not begin with thinking.
 func (e *encoder) unsignedStep() bool {
-	i := len(e.req.Messages) - 1
-	for i >= 0 && e.req.Messages[i].Role == lathe.RoleTool {
+	msgs := e.req.Messages
+	i := len(msgs)
+	for i > 0 && msgs[i-1].Role == lathe.RoleTool {
 		i--
 	}
-	if i < 0 || i == len(e.req.Messages)-1 || e.req.Messages[i].Role != lathe.RoleAssistant {
+	if i == 0 || i == len(msgs) || msgs[i-1].Role != lathe.RoleAssistant {
 		return false
 	}
-	for _, p := range e.req.Messages[i].Parts {
+	for _, p := range msgs[i-1].Parts {
 		switch p := p.(type) {
 		case lathe.Reasoning:
-			if e.sendsReasoning(&e.req.Messages[i], &p) {
+			if e.sendsReasoning(&msgs[i-1], &p) {
 				return false
 			}
 		case lathe.Text:
@@ -116,47 +162,6 @@ func (e *encoder) unsignedStep() bool {
 		}
 	}
 	return true
-}
-
-// planEffort sets the effort of the API and the corresponding mode of thinking.
-func (e *encoder) planEffort() {
-	p := &e.plan
-	switch effort := e.req.Sampling.ReasoningEffort; {
-	case effort == "":
-	case effort == effortNone:
-		p.mode = "disabled"
-	case effort == "minimal":
-		e.drop("sampling.reasoning_effort")
-		p.mode, p.effort = "adaptive", "low"
-	case efforts[effort] == 0:
-		e.drop("sampling.reasoning_effort")
-		p.mode, p.effort = "adaptive", "high"
-	default:
-		p.mode, p.effort = "adaptive", effort
-	}
-}
-
-// fitBudget makes the budget smaller than max_tokens and at least minBudget. If the request has no token limit, it increases the default
-// limit by the budget instead.
-func (e *encoder) fitBudget() {
-	p := &e.plan
-	if p.mode != "enabled" {
-		return
-	}
-	if p.budget < minBudget {
-		e.dropReasoning()
-		p.mode, p.budget = "enabled", minBudget
-	}
-	switch {
-	case e.req.Sampling.MaxTokens == nil:
-		p.maxTokens += p.budget
-	case p.budget < p.maxTokens:
-	case p.maxTokens > minBudget:
-		e.dropReasoning()
-		p.mode, p.budget = "enabled", p.maxTokens-1
-	default:
-		e.dropReasoning()
-	}
 }
 
 // forced reports whether the model must call a tool.
@@ -177,17 +182,15 @@ func asksToDrop(e *encoder) bool {
 func (e *encoder) thinking(dst wire.JSON) wire.JSON {
 	p := &e.plan
 	if p.mode != "" && e.free("thinking") {
-		members := []any{"type", p.mode}
+		var budget *int
 		if p.mode == "enabled" {
-			members = append(members, "budget_tokens", p.budget)
+			budget = &p.budget
 		}
-		if p.display {
-			members = append(members, "display", "summarized")
-		}
+		var binding wire.JSON
 		if asksToDrop(e) {
-			members = append(members, "block_binding", wire.ObjectOf("prefix_mismatch_behavior", "drop_block"))
+			binding = wire.ObjectOf("prefix_mismatch_behavior", "drop_block")
 		}
-		dst = dst.Val("thinking", wire.ObjectOf(members...))
+		dst = dst.Val("thinking", wire.ObjectOf("type", p.mode, "budget_tokens", budget, "display", p.display, "block_binding", binding))
 	}
 	if p.effort == "" && e.format == nil || !e.free("output_config") {
 		return dst

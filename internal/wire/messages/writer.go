@@ -3,6 +3,7 @@ package messages
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -14,6 +15,7 @@ import (
 // One block is open at a time. Items that are received while a call is open, and calls whose id or name is not yet known, are in queue. Its
 // first item is the block being written.
 type writer struct {
+	wire.PlainWriter
 	blockWriter
 	finished bool
 	queue    []*item
@@ -156,13 +158,8 @@ func (w *writer) add(kind blockKind, text string) {
 	if text == "" {
 		return
 	}
-	n := len(w.queue)
-	if n == 0 || w.queue[n-1].kind != kind || w.queue[n-1].ended {
-		w.queue = append(w.queue, &item{kind: kind})
-		n++
-	}
-	it := w.queue[n-1]
-	if n == 1 && it.began && len(it.text) == 0 {
+	it := w.openItem(kind)
+	if len(w.queue) == 1 && it.began && len(it.text) == 0 {
 		w.delta(it, text)
 		return
 	}
@@ -170,13 +167,30 @@ func (w *writer) add(kind blockKind, text string) {
 	w.advance()
 }
 
+// lastOpen returns the last item if it has the kind and is not complete, otherwise nil.
+func (w *writer) lastOpen(kind blockKind) *item {
+	if n := len(w.queue); n > 0 && w.queue[n-1].kind == kind && !w.queue[n-1].ended {
+		return w.queue[n-1]
+	}
+	return nil
+}
+
+// openItem returns the last item if it has the kind and is not complete, otherwise a new item.
+func (w *writer) openItem(kind blockKind) *item {
+	it := w.lastOpen(kind)
+	if it == nil {
+		it = &item{kind: kind}
+		w.queue = append(w.queue, it)
+	}
+	return it
+}
+
 // endText ends the open text block if the text is from this wire or has citations.
 func (w *writer) endText(d *lathe.Delta) {
-	n := len(w.queue)
-	if n == 0 || w.queue[n-1].kind != blockText || w.queue[n-1].ended {
+	it := w.lastOpen(blockText)
+	if it == nil {
 		return
 	}
-	it := w.queue[n-1]
 	it.citations = wire.Citations(d, lathe.WireMessages, 0)
 	it.ended = d.Name == string(lathe.WireMessages) || len(it.citations) > 0
 	w.advance()
@@ -186,12 +200,8 @@ func (w *writer) endText(d *lathe.Delta) {
 func (w *writer) addData(field, data string) {
 	switch field {
 	case fieldThinking:
-		n := len(w.queue)
-		if n == 0 || w.queue[n-1].kind != blockThinking || w.queue[n-1].ended {
-			w.queue = append(w.queue, &item{kind: blockThinking})
-			n++
-		}
-		w.queue[n-1].signature, w.queue[n-1].ended = data, true
+		it := w.openItem(blockThinking)
+		it.signature, it.ended = data, true
 	case fieldRedacted:
 		w.push(wire.ObjectOf("type", "redacted_thinking", "data", data))
 	default:
@@ -207,9 +217,9 @@ func (w *writer) push(raw []byte) {
 
 // call returns the last call with an index, and adds it if none exists.
 func (w *writer) call(index int) *item {
-	for i := len(w.calls) - 1; i >= 0; i-- {
-		if w.calls[i].index == index {
-			return w.calls[i]
+	for _, it := range slices.Backward(w.calls) {
+		if it.index == index {
+			return it
 		}
 	}
 	return w.newCall(index)
@@ -358,9 +368,6 @@ func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
 		w.advance()
 	})
 }
-
-// AppendApproval implements [wire.Writer]. It appends nothing, since the wire has no form for approvals.
-func (w *writer) AppendApproval(dst []byte, _ *wire.Approval) []byte { return dst }
 
 func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
 	return w.write(dst, func() { w.addData(fieldRedacted, seal) })

@@ -16,14 +16,10 @@ func (Upstream) Wire() lathe.Wire { return lathe.WireOpenAIChat }
 // Path returns the path below the base URL.
 func (Upstream) Path(string, bool) string { return "/chat/completions" }
 
-// DefaultBaseURL returns the base URL of OpenAI's API.
-func (Upstream) DefaultBaseURL() string { return "https://api.openai.com/v1" }
-
-// KeyHeader returns the header for the API key, and the text before the key.
-func (Upstream) KeyHeader() (name, before string) { return "Authorization", "Bearer " }
-
-// Headers returns nil: requests have no fixed headers.
-func (Upstream) Headers() [][2]string { return nil }
+// Vendor implements [wire.Upstream].
+func (Upstream) Vendor() wire.Vendor {
+	return wire.Vendor{BaseURL: "https://api.openai.com/v1", KeyHeader: "Authorization", KeyPrefix: "Bearer "}
+}
 
 // AppendRequest appends the body of a request, and returns the paths of the members that are not sent.
 func (Upstream) AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) (body []byte, dropped []string) {

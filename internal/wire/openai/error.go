@@ -84,25 +84,25 @@ func errorObject(obj []byte) *APIError {
 	e := &APIError{}
 	behind := ""
 	for k, v := range rawjson.Members(obj) {
-		switch {
-		case rawjson.EqualKey(k, "message"), rawjson.EqualKey(k, "msg"):
+		switch rawjson.Text(k) {
+		case "message", "msg":
 			e.Message = boundedText(v)
-		case rawjson.EqualKey(k, "detail"):
+		case "detail":
 			if e.Message == "" {
 				e.Message = boundedText(v)
 			}
-		case rawjson.EqualKey(k, "metadata"):
+		case "metadata":
 			behind = wordsBehind(v)
-		case rawjson.EqualKey(k, "type"):
+		case "type":
 			e.Type = boundedText(v)
-		case rawjson.EqualKey(k, "param"):
+		case "param":
 			e.Param = boundedText(v)
-		case rawjson.EqualKey(k, "code"):
+		case "code":
 			e.Code = boundedText(v)
 			if n := httpStatus(v); n != 0 {
 				e.Status = n
 			}
-		case rawjson.EqualKey(k, "status"), rawjson.EqualKey(k, "status_code"), rawjson.EqualKey(k, "http_status"):
+		case "status", "status_code", "http_status":
 			if n := httpStatus(v); n != 0 && e.Status == 0 {
 				e.Status = n
 			} else if e.Type == "" {

@@ -8,25 +8,13 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Cut returns the object body without the members for whose names drop returns true. All other bytes are unchanged. body must be valid.
-func Cut(body []byte, drop func(name string) bool) []byte {
-	return rawjson.AppendEdited(make([]byte, 0, len(body)), body, func(name string, value []byte) ([]byte, []byte, bool) { return nil, value, !drop(name) }, nil)
-}
-
 // AppendRelayed appends the body of a client's request for the model server. It is unchanged except for the model's name; the members of
 // req.Overrides; stream_options, so that the server sends the usage; the name of the token limit, if opts sets it; and tool_choice and
 // parallel_tool_calls, if those of req differ. body must be valid.
 func (Upstream) AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 	settings := rawjson.Without(body, "messages") // messages may be long and are only needed once
 	var changes wire.Changes
-	for _, m := range req.Overrides {
-		if !reserved(m.Name) {
-			changes.Set(m.Name, m.Value)
-		}
-	}
-	if req.Model != "" {
-		changes.Set("model", rawjson.AppendQuote(nil, req.Model))
-	}
+	changes.Override(req, reserved)
 	usage := opts.Stream && opts.IncludeUsage
 	if usage && !changes.Has("stream_options") {
 		changes.Set("stream_options", withUsage(rawjson.At(settings, "stream_options")))

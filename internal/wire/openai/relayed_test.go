@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"testing"
 
 	"github.com/lathe-run/lathe"
@@ -39,23 +40,6 @@ func TestAppendRelayedChangesWhatMustDiffer(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
-	t.Parallel()
-	for body, want := range map[string]string{
-		`{"store":1}`:                          `{}`,
-		`{ "store":1 , "a":2}`:                 `{"a":2}`,
-		`{"a":2, "store":1}`:                   `{"a":2}`,
-		`{"a":[ 1 ], "store":{"b":1} ,"c":3 }`: `{"a":[ 1 ] ,"c":3 }`,
-		`{"a":1,"store":1,"store2":2,"b":2}`:   `{"a":1,"store2":2,"b":2}`,
-		`{"a" : 1}`:                            `{"a" : 1}`,
-	} {
-		got := Cut([]byte(body), func(name string) bool { return name == "store" })
-		if string(got) != want || !json.Valid(got) {
-			t.Errorf("%s: %s, want %s", body, got, want)
-		}
-	}
-}
-
 func FuzzAppendRelayed(f *testing.F) {
 	f.Add(`{"model":"m","messages":[],"store":1}`)
 	f.Add(`{ }`)
@@ -64,7 +48,7 @@ func FuzzAppendRelayed(f *testing.F) {
 		if _, err := ParseAny([]byte(body)); err != nil {
 			return
 		}
-		cut := Cut([]byte(body), func(name string) bool { return name == "store" || name == "user" })
+		cut := rawjson.Without([]byte(body), "store", "user")
 		out := Upstream{}.AppendRelayed(nil, cut, &lathe.Request{Model: "up"}, &EncodeOptions{Stream: true, IncludeUsage: true, MaxCompletionTokens: true})
 		if !json.Valid(cut) || !json.Valid(out) {
 			t.Fatalf("%s becomes %s and %s", body, cut, out)

@@ -14,6 +14,8 @@ import (
 // finish reason is in a chunk without content. What cannot be sent yet (a call while another is open, a call without id or name) is
 // buffered. If the client requested the usage, it follows in a separate chunk, and every other chunk has "usage":null.
 type ChunkWriter struct {
+	wire.PlainWriter
+
 	// AnyName is set if names of calls are written unchanged even if the wire does not allow them.
 	AnyName bool
 
@@ -275,7 +277,7 @@ func (w *ChunkWriter) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Mem
 		dst = appendUsage(dst, &f.Usage, f.ProviderCost).Lit("}\n\n")
 	}
 	if len(extra) > 0 && len(dst) > before {
-		dst = wire.JSON(dst[:len(dst)-len("}\n\n")]).Extra(extra, knownInCompletion).Lit("}\n\n")
+		dst = dst[:len(dst)-len("}\n\n")].Extra(extra, knownInCompletion).Lit("}\n\n")
 	}
 	return dst.Lit(endOfStream)
 }
@@ -292,15 +294,6 @@ func (*ChunkWriter) AppendError(dst []byte, e *wire.APIError) []byte {
 func (*ChunkWriter) AppendKeepAlive(dst []byte) []byte {
 	return wire.JSON(dst).Lit(": keep-alive\n\n")
 }
-
-// AppendServerCall implements [wire.Writer]. It appends nothing, since the wire has no form for calls of the server.
-func (*ChunkWriter) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { return dst }
-
-// AppendApproval implements [wire.Writer]. It appends nothing, since the wire has no form for approvals.
-func (*ChunkWriter) AppendApproval(dst []byte, _ *wire.Approval) []byte { return dst }
-
-// AppendCarrier implements [wire.Writer]. It appends nothing, since the wire has no item for a carrier.
-func (*ChunkWriter) AppendCarrier(dst []byte, _ string) []byte { return dst }
 
 // Pass implements [wire.Writer]. Frames that follow have the id and model of the passed ones, because some clients refuse chunks with
 // another id.

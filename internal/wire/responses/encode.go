@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -16,16 +17,13 @@ type encoder struct {
 	custom  map[string]bool // tools whose input is text
 	texts   map[string]bool // ids of calls of these tools
 	dropped []string
-	looked  bool // mcp has been determined
-	mcp     bool // the hosted tools include MCP tools
+	mcp     bool // the server executes MCP tools for this request
 }
 
-// reserved reports whether a name is that of a member that Request.Overrides cannot replace.
+// reserved reports whether a name is that of a member that Request.Overrides cannot replace. Overrides named text, reasoning and include are
+// merged with the members of the request.
 var reserved = rawjson.NewNames("model", "input", "instructions", "tools", "tool_choice", "stream", "previous_response_id", "background", "conversation",
-	"prompt").Has
-
-// merged reports whether an override is merged with the member of that name and does not replace it.
-func merged(name string) bool { return name == "text" || name == "reasoning" || name == "include" }
+	"prompt", "text", "reasoning", "include").Has
 
 // AppendRequest implements [wire.Upstream]. The input is the last member, so that the encoded beginning of a growing conversation stays the
 // same. The request has "store": false, unless an override replaces it, and requests reasoning as opaque data. Overrides named `text`,
@@ -34,7 +32,7 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
-	e := &encoder{req: req, opts: opts}
+	e := &encoder{req: req, opts: opts, mcp: slices.ContainsFunc(req.HostedTools, func(t json.RawMessage) bool { return text(t, "type") == "mcp" })}
 	dst := wire.JSON(to).Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
 		dst = dst.Bool("stream", true)
@@ -43,7 +41,7 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 	dst = e.sampling(dst)
 	dst = e.tools(dst)
 	dst = dst.FieldsExcept(e.taken, "user", wire.Optional(req.User))
-	dst = dst.Members(req.Overrides, func(name string) bool { return reserved(name) || merged(name) })
+	dst = dst.Members(req.Overrides, reserved)
 	dst = e.input(dst).Lit("}")
 	return dst, e.dropped
 }
@@ -66,13 +64,13 @@ func (e *encoder) include(dst wire.JSON) wire.JSON {
 	list, found := wire.JSON("["), false
 	for el := range rawjson.Elements(given) {
 		if rawjson.EqualKey(el, includeEncrypted) {
-			if found = true; !e.has(FeatureEncrypted) {
+			if found = true; !e.has(featureEncrypted) {
 				continue
 			}
 		}
 		list = list.Next().Raw(el)
 	}
-	if !found && e.has(FeatureEncrypted) {
+	if !found && e.has(featureEncrypted) {
 		list = list.Next().Quote(includeEncrypted)
 	}
 	if len(list) == 1 {
@@ -100,7 +98,7 @@ func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 // appendObject appends a member whose value is an object with the members of own, followed by those of the override of that name. An empty
 // object is omitted.
 func (e *encoder) appendObject(dst wire.JSON, name string, own wire.JSON) wire.JSON {
-	first := wire.JSON(slices.Clip(own)).Lit("}")
+	first := slices.Clip(own).Lit("}")
 	own = own.Members(members(wire.MemberValue(e.req.Overrides, name)), func(name string) bool { return rawjson.At(first, name) != nil })
 	if len(own) == 1 {
 		return dst

@@ -83,7 +83,7 @@ func TestW26_ReasoningReturnsToItsModelAlone(t *testing.T) {
 	}{
 		{message(lathe.WireResponses, "mine"), nil, true}, {message(lathe.WireResponses, ""), nil, true},
 		{message(lathe.WireResponses, "other"), nil, false}, {message(lathe.WireMessages, "mine"), nil, false}, {message("", "mine"), nil, false},
-		{message(lathe.WireResponses, "mine"), []string{FeatureEncrypted}, false},
+		{message(lathe.WireResponses, "mine"), []string{featureEncrypted}, false},
 	} {
 		body, dropped := Codec{}.AppendRequest(nil, c.req, &wire.EncodeOptions{Entry: "mine", Without: c.without})
 		if got := string(get(body, "input")) == item; got != c.sent || strings.Contains(string(body), "gA=") != c.sent || (len(dropped) == 0) != c.sent {
@@ -97,9 +97,9 @@ func TestW26_ReasoningReturnsToItsModelAlone(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"error":{"message":"Encrypted content is not supported with this model.","type":"invalid_request_error","param":"include","code":null}}`: FeatureEncrypted,
+		`{"error":{"message":"Encrypted content is not supported with this model.","type":"invalid_request_error","param":"include","code":null}}`: featureEncrypted,
 		`{"error":{"message":"The encrypted content gAAA could not be verified.","code":"invalid_encrypted_content"}}`:                             wire.FeatureBound,
-		`{"error":{"message":"Input tag 'custom' found using 'type' does not match","param":"tools[0].type"}}`:                                     FeatureCustom,
+		`{"error":{"message":"Input tag 'custom' found using 'type' does not match","param":"tools[0].type"}}`:                                     featureCustom,
 		`{"error":{"message":"Unknown model"}}`: "",
 	} {
 		if got := (Codec{}).Refused(Codec{}.ParseError(400, []byte(body))); got != want {
@@ -139,7 +139,7 @@ func TestAppendRelayedChangesNothingElse(t *testing.T) {
 	}{
 		{`{ "model" : "a", "input":"x", "store" : false , "odd":1.0}`, `{ "model" : "b", "input":"x", "store" : false , "odd":1.0}`, lathe.Request{Model: "b"}, wire.EncodeOptions{}},
 		{`{"model":"a","input":"x","include":["z"]}`, `{"model":"a","input":"x","include":["z","reasoning.encrypted_content"],"store":false}`, lathe.Request{Model: "a"}, wire.EncodeOptions{}},
-		{`{"model":"a","input":"x","include":["reasoning.encrypted_content"],"store":false}`, `{"model":"a","input":"x","include":[],"store":false}`, lathe.Request{Model: "a"}, wire.EncodeOptions{Without: []string{FeatureEncrypted}}},
+		{`{"model":"a","input":"x","include":["reasoning.encrypted_content"],"store":false}`, `{"model":"a","input":"x","include":[],"store":false}`, lathe.Request{Model: "a"}, wire.EncodeOptions{Without: []string{featureEncrypted}}},
 		{`{"model":"a","store":true,"text":{"format":{"type":"text"},"verbosity":"high"}}`, `{"model":"a","store":true,"text":{"format":{"type":"text"},"verbosity":"low"},"include":["reasoning.encrypted_content"]}`, lathe.Request{Model: "a",
 			Overrides: []lathe.Member{{Name: "store", Value: []byte("true")}, {Name: "text", Value: []byte(`{"verbosity":"low"}`)}, {Name: "include", Value: []byte(`["reasoning.encrypted_content"]`)}, {Name: "input", Value: []byte("1")}}}, wire.EncodeOptions{}},
 		{`{"model":"a","store":false,"tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"function","name":"f"}}`, `{"model":"a","store":false,"tools":[{"type":"function","name":"f"}],"tool_choice":"auto","parallel_tool_calls":false}`,

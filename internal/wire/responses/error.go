@@ -42,9 +42,9 @@ func (Codec) Refused(e *wire.APIError) string {
 		return wire.FeatureBound
 	case strings.Contains(message, "encrypted content is not supported"),
 		(e.Param == "include" || strings.HasPrefix(e.Param, "include[")) && strings.Contains(message, "encrypted_content"):
-		return FeatureEncrypted
+		return featureEncrypted
 	case strings.HasPrefix(e.Param, "tools") && strings.Contains(message, "custom"):
-		return FeatureCustom
+		return featureCustom
 	}
 	return ""
 }

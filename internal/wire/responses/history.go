@@ -108,7 +108,7 @@ func (e *encoder) returns(m *lathe.Message, p *lathe.Reasoning) bool {
 	if p.Entry == "" {
 		known = e.has(wire.FeatureBound)
 	}
-	return own(m) && p.Data != "" && known && e.has(FeatureEncrypted)
+	return own(m) && p.Data != "" && known && e.has(featureEncrypted)
 }
 
 // appendReasoning appends a reasoning item. id may be "".
@@ -124,21 +124,7 @@ func appendReasoning(dst wire.JSON, id, summary, data string) wire.JSON {
 // if it executes MCP tools for this request.
 func (e *encoder) knows(item []byte) bool {
 	typ := text(item, "type")
-	if strings.HasPrefix(typ, "mcp_") {
-		return e.hosts()
-	}
-	return typ != "item_reference"
-}
-
-// hosts reports whether the server executes MCP tools for this request.
-func (e *encoder) hosts() bool {
-	if !e.looked {
-		e.looked = true
-		for _, t := range e.req.HostedTools {
-			e.mcp = e.mcp || text(t, "type") == "mcp"
-		}
-	}
-	return e.mcp
+	return typ != "item_reference" && (e.mcp || !strings.HasPrefix(typ, "mcp_"))
 }
 
 func (e *encoder) call(dst wire.JSON, c *lathe.ToolCall, own bool, at string) wire.JSON {
@@ -276,7 +262,7 @@ func (e *encoder) allowed(dst wire.JSON, mode string, names []string) wire.JSON 
 	return dst.Lit("]}")
 }
 
-// definition is a [wire.EncodeDefinition]. FeatureCustom affects only tools of clients, whose definitions are not cached.
+// definition is a [wire.EncodeDefinition]. featureCustom affects only tools of clients, whose definitions are not cached.
 func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
 	all := e.dropped
 	e.dropped = nil
@@ -290,7 +276,7 @@ func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped [
 func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	isOwn := t.Wire == lathe.WireResponses
 	if isCustom(t) {
-		if e.has(FeatureCustom) {
+		if e.has(featureCustom) {
 			if e.custom == nil {
 				e.custom = map[string]bool{}
 			}

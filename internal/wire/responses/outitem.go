@@ -104,11 +104,7 @@ func (w *writer) show(d lathe.Delta) {
 		if d.Name != fieldEncrypted {
 			return // data of another wire is not sent
 		}
-		it := w.current(itemReasoning)
-		if it == nil {
-			it = w.beginReasoning()
-		}
-		it.data = d.Text
+		w.reasoning().data = d.Text
 		w.closeItems()
 	case lathe.DeltaTextEnd:
 		w.endText(&d)
@@ -173,10 +169,7 @@ func (w *writer) say(kind partKind, phase, text string) {
 
 // think appends a piece of reasoning as a summary, because all clients support the events for summaries.
 func (w *writer) think(text string) {
-	it := w.current(itemReasoning)
-	if it == nil {
-		it = w.beginReasoning()
-	}
+	it := w.reasoning()
 	if it.part == partOther {
 		it.part = partText
 		w.ofPart("response.reasoning_summary_part.added", it, "summary_index", "part", it.partValue())
@@ -184,7 +177,11 @@ func (w *writer) think(text string) {
 	w.delta(it, "response.reasoning_summary_text.delta", "summary_index", text)
 }
 
-func (w *writer) beginReasoning() *outItem {
+// reasoning returns the open reasoning item, and begins one if necessary.
+func (w *writer) reasoning() *outItem {
+	if it := w.current(itemReasoning); it != nil {
+		return it
+	}
 	w.closeItems()
 	it := w.begin(itemReasoning, prefixReasoning)
 	w.added(it.index, it.reasoning())

@@ -20,18 +20,11 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 	e := &encoder{req: req, opts: opts}
 	settings := rawjson.Without(body, "input") // the input may be long and is only needed once
 	var changes wire.Changes
-	for _, m := range req.Overrides {
-		if !reserved(m.Name) && !merged(m.Name) {
-			changes.Set(m.Name, m.Value)
-		}
-	}
+	changes.Override(req, reserved)
 	for _, name := range [...]string{"text", "reasoning"} {
 		if v := wire.MemberValue(req.Overrides, name); v != nil {
 			changes.Set(name, joined(get(settings, name), v))
 		}
-	}
-	if req.Model != "" {
-		changes.Set("model", rawjson.AppendQuote(nil, req.Model))
 	}
 	stored := string(get(settings, "store")) != "false"
 	if stored && !e.taken("store") {
@@ -64,7 +57,7 @@ func joined(given, more []byte) []byte {
 // relayedInclude returns the new value of include, or nil if it does not change. add is set if reasoning is to be requested as opaque data.
 func (e *encoder) relayedInclude(given []byte, add bool) []byte {
 	list := wire.JSON("[")
-	encrypted, asked := e.has(FeatureEncrypted), false
+	encrypted, asked := e.has(featureEncrypted), false
 	elements := slices.Collect(rawjson.Elements(given))
 	elements = slices.AppendSeq(elements, rawjson.Elements(wire.MemberValue(e.req.Overrides, "include")))
 	for _, el := range elements {

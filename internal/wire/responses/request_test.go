@@ -304,7 +304,7 @@ func TestW41_MappedNamesAreMappedBack(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, out)
 		}
 	}
-	out, dropped := written(t, r, &wire.EncodeOptions{Without: []string{FeatureCustom}})
+	out, dropped := written(t, r, &wire.EncodeOptions{Without: []string{featureCustom}})
 	if strings.Contains(string(out), `"custom`) || len(dropped) != 2 {
 		t.Errorf("%v\n%s", dropped, out)
 	}

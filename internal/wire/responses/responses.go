@@ -37,22 +37,18 @@ func (Codec) Wire() lathe.Wire { return lathe.WireResponses }
 // Path implements [wire.Upstream].
 func (Codec) Path(string, bool) string { return "/responses" }
 
-// DefaultBaseURL returns the base URL of OpenAI's API.
-func (Codec) DefaultBaseURL() string { return "https://api.openai.com/v1" }
-
-// KeyHeader returns the header for the API key, and the text before the key.
-func (Codec) KeyHeader() (name, before string) { return "Authorization", "Bearer " }
-
-// Headers returns nil: requests have no fixed headers.
-func (Codec) Headers() [][2]string { return nil }
+// Vendor implements [wire.Upstream].
+func (Codec) Vendor() wire.Vendor {
+	return wire.Vendor{BaseURL: "https://api.openai.com/v1", KeyHeader: "Authorization", KeyPrefix: "Bearer "}
+}
 
 // Features that a server may refuse: see [wire.EncodeOptions].Without.
 const (
-	// FeatureEncrypted is reasoning as opaque data in encrypted_content.
-	FeatureEncrypted = "encrypted_content"
-	// FeatureCustom is a tool whose input is text. If the server has refused it, such a tool is sent as a function with one string
+	// featureEncrypted is reasoning as opaque data in encrypted_content.
+	featureEncrypted = "encrypted_content"
+	// featureCustom is a tool whose input is text. If the server has refused it, such a tool is sent as a function with one string
 	// argument.
-	FeatureCustom = "custom_tools"
+	featureCustom = "custom_tools"
 )
 
 // fieldEncrypted is the [lathe.Reasoning].Field of reasoning with opaque data, and the name of the member that contains the data.

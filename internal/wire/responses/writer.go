@@ -213,9 +213,9 @@ func valid(text string) string {
 
 // call returns the call with an index, and queues a new one if none exists.
 func (w *writer) call(index int) *outCall {
-	for i := len(w.calls) - 1; i >= 0; i-- {
-		if w.calls[i].index == index {
-			return w.calls[i]
+	for _, c := range slices.Backward(w.calls) {
+		if c.index == index {
+			return c
 		}
 	}
 	c := &outCall{index: index}
@@ -345,9 +345,7 @@ func (w *writer) complete(f *lathe.Finish) *state {
 		w.completeCall(w.call(i), &call)
 	}
 	for _, c := range w.calls {
-		if !c.ended {
-			c.ended, c.cut = true, true
-		}
+		c.ended, c.cut = true, c.cut || !c.ended
 	}
 	w.queue = slices.DeleteFunc(w.queue, func(o op) bool { // a call without an id or a name cannot be written
 		return o.call != nil && o.call.item == nil && (o.call.id == "" || o.call.name == "")
@@ -380,16 +378,8 @@ func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
 		return
 	}
 	if c.item == nil {
-		if c.id == "" {
-			c.id = call.ID
-		}
-		if c.id == "" {
-			c.id = "call_" + w.res.rest + "_" + strconv.Itoa(c.index)
-		}
-		c.name = call.Name
-		if c.name == "" {
-			c.name = "unknown"
-		}
+		c.id = cmp.Or(c.id, call.ID, "call_"+w.res.rest+"_"+strconv.Itoa(c.index))
+		c.name = cmp.Or(call.Name, "unknown")
 		c.args = append(c.args[:0], valid(call.Arguments)...)
 	} else if more, ok := strings.CutPrefix(valid(call.Arguments), c.item.text()+string(c.args)); ok {
 		c.args = append(c.args, more...)

@@ -1,6 +1,7 @@
 package uistream
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
@@ -45,9 +46,7 @@ func (e *Encoder) ending() ending {
 	if end.finish == finishError && !end.aborted {
 		end.failure = failureText(end.reason)
 	}
-	if end.code == "" {
-		end.code = string(end.reason)
-	}
+	end.code = cmp.Or(end.code, string(end.reason))
 	return end
 }
 
@@ -162,10 +161,7 @@ func finite(s string) bool {
 // errorText returns the text that a page shows for a failed call: `code: message`, from which requests restore the model's error object, or
 // the object itself if it has more members.
 func errorText(o *outcome) string {
-	if o.code != "" && o.content == plainError(string(o.code), o.message) {
-		return string(o.code) + ": " + o.message
-	}
-	if o.content == "" {
+	if o.content == "" || o.code != "" && o.content == plainError(string(o.code), o.message) {
 		return string(o.code) + ": " + o.message
 	}
 	return o.content

@@ -1,6 +1,7 @@
 package uistream
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,19 +91,9 @@ func (e *Encoder) begin(ev *event.Event) {
 	e.begun = true
 	h := &e.head
 	*h = head{messageID: e.opts.MessageID, threadID: e.opts.ThreadID, runID: ev.RunID, agRunID: e.opts.RunID}
-	if h.messageID == "" {
-		h.messageID = "msg_" + strings.TrimPrefix(h.runID, "run_")
-	}
-	for _, fallback := range []string{ev.SessionID, ev.RunID, h.messageID} {
-		if h.threadID == "" {
-			h.threadID = fallback
-		}
-	}
-	for _, fallback := range []string{ev.RunID, h.messageID} {
-		if h.agRunID == "" {
-			h.agRunID = fallback
-		}
-	}
+	h.messageID = cmp.Or(h.messageID, "msg_"+strings.TrimPrefix(h.runID, "run_"))
+	h.threadID = cmp.Or(h.threadID, ev.SessionID, ev.RunID, h.messageID)
+	h.agRunID = cmp.Or(h.agRunID, ev.RunID, h.messageID)
 	if d, ok := ev.Data.(*event.RunStarted); ok {
 		h.model = d.Model
 	}
