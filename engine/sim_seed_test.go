@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// seeds is how many histories a test tries: all if every test runs, else some, and a few in a short run. LATHE_SOAK_SEEDS
+// seeds is how many histories a test tries: all if every test runs at its full length, else some. LATHE_SOAK_SEEDS
 // sets another number, LATHE_SOAK_FROM the first.
 func seeds(t *testing.T, all, some uint64) (from, n uint64) {
 	t.Helper()
@@ -28,11 +28,8 @@ func seeds(t *testing.T, all, some uint64) (from, n uint64) {
 		return n
 	}
 	n = some
-	switch {
-	case testdata.All():
+	if testdata.All() {
 		n = all
-	case testing.Short():
-		n = some / 2
 	}
 	return read("LATHE_SOAK_FROM", 1), read("LATHE_SOAK_SEEDS", n)
 }
