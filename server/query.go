@@ -13,7 +13,7 @@ import (
 var queries = map[string][]string{
 	"GET /api/runs":             {"run_id", "session_id", "principal", "status", "reason", "error_code", "model", "tool", "text", "since", "until", "questions", "limit", "after"},
 	"GET /api/summaries":        {"run_id", "session_id", "status", "limit", "after"},
-	"GET /api/stats":            {"since", "until", "buckets", "session_id"},
+	"GET /api/stats":            {"since", "until", "buckets", "model", "tool", "session_id"},
 	"GET /api/tools":            {"stats", "since"},
 	"GET /api/tools/{name}":     {"since"},
 	"GET /api/usage":            {"since", "until", "limit", "after"},

@@ -128,8 +128,7 @@ type statsTable struct {
 
 // bucket returns the row of the bucket that contains the time, or the nearest one.
 func (t *statsTable) bucket(at time.Time) *statRow {
-	n := int(at.Sub(t.Since) / t.step)
-	return &t.Buckets[max(0, min(n, len(t.Buckets)-1))]
+	return &t.Buckets[max(0, min(int(at.Sub(t.Since)/t.step), len(t.Buckets)-1))]
 }
 
 // named returns the row with the name. It adds the row if none exists.
@@ -142,10 +141,11 @@ func named(rows map[string]*statRow, name string) *statRow {
 	return r
 }
 
-// most returns the maxStatNames rows for which of is largest, largest first.
+// most finishes the rows, and returns the maxStatNames for which of is largest, largest first.
 func most(rows map[string]*statRow, of func(*statRow) int) []statRow {
 	out := []statRow{}
 	for _, r := range rows {
+		r.finish()
 		out = append(out, *r)
 	}
 	slices.SortFunc(out, func(a, b statRow) int { return cmp.Or(cmp.Compare(of(&b), of(&a)), cmp.Compare(a.Name, b.Name)) })
@@ -155,23 +155,20 @@ func most(rows map[string]*statRow, of func(*statRow) int) []statRow {
 // showStats handles GET /api/stats: figures of the runs that the caller may list, over time, by model and by tool: rates,
 // errors, latencies, tokens and cost. A tool call counts at the time of the model call that requested it.
 func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+	q := r.URL.Query()
 	f, p := c.filter(r)
 	if p == nil {
-		p = narrowTimes(f, r.URL.Query(), h.opts.Now())
+		p = narrowTimes(f, q, h.opts.Now())
 	}
 	if p != nil {
 		return p
 	}
-	buckets, p := number(r.URL.Query(), "buckets", defaultStatBuckets, maxStatBuckets)
+	buckets, p := number(q, "buckets", defaultStatBuckets, maxStatBuckets)
 	if p != nil {
 		return p
 	}
-	if f.Until.IsZero() {
-		f.Until = h.opts.Now()
-	}
-	if f.Since.IsZero() {
-		f.Since = f.Until.Add(-defaultStatSpan)
-	}
+	f.Until = cmp.Or(f.Until, h.opts.Now())
+	f.Since = cmp.Or(f.Since, f.Until.Add(-defaultStatSpan))
 	if !f.Since.Before(f.Until) {
 		return badRequest("since", "since must be before until.")
 	}
@@ -180,15 +177,15 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 		return p
 	}
 	defer unlock()
-	body, err := h.stats(r.Context(), f, buckets)
+	body, err := h.stats(r.Context(), f, buckets, q.Get("model"), q.Get("tool"))
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
 	return answer(w, body)
 }
 
-// stats computes the figures for the time span of the filter.
-func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int) (*statsBody, error) {
+// stats computes the figures for the time span of the filter. If model or tool is not empty, the buckets count only its calls.
+func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int, model, tool string) (*statsBody, error) {
 	span := f.Until.Sub(f.Since)
 	step := max(time.Second, (span/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // rounded up to whole seconds
 	t := &statsTable{statsBody: statsBody{Since: f.Since, Until: f.Until, Step: int64(step / time.Second)}, step: step, models: map[string]*statRow{}, tools: map[string]*statRow{}, reasons: map[string]*statRow{}}
@@ -197,11 +194,11 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 	}
 	targets := map[string]string{} // by run id; two entries of models may name one model of a server
 	firstRun, err := eachRow(ctx, f, maxStatRuns, h.opts.Index.Runs, func(r *store.RunSummary) time.Time {
-		if r.Target != "" {
-			targets[r.RunID] = r.Target
-		}
+		targets[r.RunID] = r.Target
 		t.Total.began(r)
-		t.bucket(r.Started).began(r)
+		if model+tool == "" {
+			t.bucket(r.Started).began(r)
+		}
 		named(t.reasons, cmp.Or(string(r.Reason), r.Status)).Runs++
 		return r.Started
 	})
@@ -209,14 +206,18 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 		return nil, err
 	}
 	firstCall, err := eachRow(ctx, f, maxStatCalls, h.opts.Index.ModelCalls, func(m *store.CallSummary) time.Time {
-		at, model := t.bucket(m.Time), named(t.models, cmp.Or(targets[m.RunID], m.Model))
+		at, name := t.bucket(m.Time), cmp.Or(targets[m.RunID], m.Model)
 		t.Total.called(m)
-		at.called(m)
-		model.called(m)
-		for i := range m.Tools {
-			t.Total.executed(&m.Tools[i])
-			at.executed(&m.Tools[i])
-			named(t.tools, m.Tools[i].Tool).executed(&m.Tools[i])
+		named(t.models, name).called(m)
+		if tool == "" && (model == "" || model == name) {
+			at.called(m)
+		}
+		for _, call := range m.Tools {
+			t.Total.executed(&call)
+			named(t.tools, call.Tool).executed(&call)
+			if model == "" && (tool == "" || tool == call.Tool) {
+				at.executed(&call)
+			}
 		}
 		return m.Time
 	})
@@ -230,11 +231,6 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 		t.Buckets[i].finish()
 	}
 	t.Total.finish()
-	for _, rows := range []map[string]*statRow{t.models, t.tools} {
-		for _, r := range rows {
-			r.finish()
-		}
-	}
 	t.Models = most(t.models, func(r *statRow) int { return r.Model.Calls })
 	t.Tools = most(t.tools, func(r *statRow) int { return r.Tool.Calls })
 	t.Reasons = most(t.reasons, func(r *statRow) int { return r.Runs })

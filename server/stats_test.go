@@ -118,6 +118,12 @@ func TestStatsCountWhatTheStoreHas(t *testing.T) {
 	if s := h.stats("since=1d", "Authorization", "Bearer "+text("root")); s.Total.Runs != 22 || len(s.Buckets) != 60 {
 		t.Errorf("of all: %+v", s.Total)
 	}
+	for query, want := range map[string]statRow{"model=slow": {Model: callStats{Calls: 2, Errors: 2, P50: 1900, P95: 2000}}, "tool=write": {Tool: callStats{Calls: 2, Errors: 2, P50: 7, P95: 7}}} {
+		s := h.stats("since=20m&buckets=10&" + query)
+		if want.Time = s.Buckets[0].Time; s.Buckets[0] != want || s.Total.Runs != 20 || s.Total.Model.Calls != 20 || len(s.Tools) != 2 {
+			t.Errorf("%s: %+v, want %+v; total %+v", query, s.Buckets[0], want, s.Total)
+		}
+	}
 	if s := h.stats("since=10s&buckets=300"); len(s.Buckets) != 10 || s.Step != 1 {
 		t.Errorf("%d buckets of %d s", len(s.Buckets), s.Step)
 	}

@@ -17,22 +17,25 @@ export default async function ({ page, base, view, check, axe, shot }) {
   check("the table of tools", (await page.getByRole("region", { name: "Tools" }).textContent()).includes("calculator4"));
   await axe("figures");
   await shot();
-  // One model or tool has its figures; what is not counted of it alone is not shown.
+  // One model or tool has its figures and charts; what is not counted of it alone is not shown.
   const one = page.getByLabel("Model or tool");
   check("the models and tools of this time", (await one.locator("option").allInnerTexts()).sort(), ["all", "calculator", "sim/demo"]);
   await one.selectOption("calculator");
   await page.waitForFunction(() => new URL(location.href).searchParams.get("tool") === "calculator");
   await page.reload();
-  await page.getByText("The gateway counts one tool over the whole time only").waitFor();
-  check("the figures of one tool", [/Tool calls\s*4/.test(await page.locator(".stats-tiles").innerText()), /Model calls/.test(await page.locator(".stats-tiles").innerText()), await page.locator(".stats-chart").count()], [true, false, 0]);
+  const titles = () => page.locator(".stats-chart h2").allInnerTexts();
+  await page.getByRole("heading", { name: "Time of tool calls" }).waitFor();
+  check("the charts of one tool", await titles(), ["Tool calls", "Time of tool calls"]);
+  check("the figures of one tool", [/Tool calls\s*4/.test(await page.locator(".stats-tiles").innerText()), /Model calls/.test(await page.locator(".stats-tiles").innerText())], [true, false]);
   check("its row is marked", await page.locator("tr.decides th").allInnerTexts(), ["calculator"]);
   await one.selectOption("sim/demo");
-  await page.getByText("one model over the whole time only").waitFor();
+  await page.getByRole("heading", { name: "Time of model calls" }).waitFor();
+  check("the charts of one model", await titles(), ["Model calls", "Time of model calls", "Tokens"]);
   check("the tokens of one model", /Tokens\s*[\d,]+\s*[\d,]+ out/.test(await page.locator(".stats-tiles").innerText()));
   await axe("figures of one model");
   await shot("model");
-  await page.getByRole("button", { name: "Show all" }).click();
-  await page.locator(".stats-chart").first().waitFor();
+  await one.selectOption("all");
+  await page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
   // A bar has its figures, and leads to its runs, by keyboard and by a click.
   const bars = page.getByRole("img", { name: /^Tool calls:/ });
   await bars.focus();

@@ -23,15 +23,15 @@ const tokensOf = ({ input_tokens: read = 0, output_tokens: written = 0, model_ca
 
 interface Series { label: string; kind: "main" | "model" | "tool" | "bad" | "tail"; value: (r: Row) => number | undefined }
 
-// The series of a chart lie behind one another, the first at the back: it holds the others, or is not less than they are.
-const charts: { title: string; unit: (n: number) => string; series: Series[] }[] = [
+// of: whose calls a chart counts, if it is not of runs. The series of a chart lie behind one another, the first at the back: it holds the others, or is not less than they are.
+const charts: { title: string; of?: Kind; unit: (n: number) => string; series: Series[] }[] = [
   { title: "Runs", unit: (n) => n.toLocaleString(), series: [{ label: "started", kind: "main", value: (r) => r.runs }, { label: "failed", kind: "bad", value: (r) => r.failed_runs }] },
-  { title: "Model calls", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "model", value: (r) => r.model_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.model_calls?.errors }] },
-  { title: "Time of model calls", unit: measured, series: [{ label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }, { label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }] },
-  { title: "Tool calls", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "tool", value: (r) => r.tool_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.tool_calls?.errors }] },
-  { title: "Time of tool calls", unit: measured, series: [{ label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }, { label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }] },
-  { title: "Cost", unit: money, series: [{ label: "US dollars", kind: "main", value: (r) => r.cost }] },
-  { title: "Tokens", unit: (n) => n.toLocaleString(), series: [{ label: "in and out", kind: "model", value: (r) => (r.input_tokens ?? 0) + (r.output_tokens ?? 0) }, { label: "out", kind: "main", value: (r) => r.output_tokens }] },
+  { title: "Model calls", of: "model", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "model", value: (r) => r.model_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.model_calls?.errors }] },
+  { title: "Time of model calls", of: "model", unit: measured, series: [{ label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }, { label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }] },
+  { title: "Tool calls", of: "tool", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "tool", value: (r) => r.tool_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.tool_calls?.errors }] },
+  { title: "Time of tool calls", of: "tool", unit: measured, series: [{ label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }, { label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }] },
+  { title: "Cost", of: "model", unit: money, series: [{ label: "US dollars", kind: "main", value: (r) => r.cost }] },
+  { title: "Tokens", of: "model", unit: (n) => n.toLocaleString(), series: [{ label: "in and out", kind: "model", value: (r) => (r.input_tokens ?? 0) + (r.output_tokens ?? 0) }, { label: "out", kind: "main", value: (r) => r.output_tokens }] },
 ];
 
 // roundUp returns the next number of which the axis has a round half: 1, 2, 4, 6, 8, 10 and so on.
@@ -43,7 +43,7 @@ function roundUp(n: number): number {
 const wide = 600, high = 120, least = 3; // of the drawing, in its own units; a bar is least high at least
 
 // Chart draws a bar for each bucket. A bucket, or a stretch that is dragged over, leads to its runs; arrows choose a bucket, Enter opens it.
-function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats }) {
+function Chart({ chart, stats, one }: { chart: (typeof charts)[number]; stats: Stats; one: Record<string, string> }) {
   const [drag, set] = useState<[from: number, to: number]>();
   const box = useRef<SVGSVGElement>(null), tapped = useRef<number | undefined>(undefined);
   const rows = stats.buckets, most = Math.max(...rows.flatMap((r) => chart.series.map((s) => s.value(r) ?? 0))), top = roundUp(chart.unit === money && most > 0 ? most : Math.max(1, most));
@@ -57,7 +57,7 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
     return Math.max(0, Math.min(rows.length - 1, Math.floor((e.clientX - r.left) / r.width * rows.length)));
   };
   const drawn = (v: number) => v > 0 || chart.unit === measured;
-  const lead = (from: number, to: number) => go(query("/runs", { since: rows[from]!.time!, until: endOf(to) }));
+  const lead = (from: number, to: number) => go(query("/runs", { ...one, since: rows[from]!.time!, until: endOf(to) }));
   const says = chart.series.map((s) => `${s.label} at most ${chart.unit(Math.max(0, ...rows.map((r) => s.value(r) ?? 0)))}`).join(", ");
   const value = (s: Series, i: number) => { const v = s.value(rows[i]!); return v === undefined ? "none" : chart.unit(v); };
   const keys = (e: KeyboardEvent) => {
@@ -128,7 +128,7 @@ function One({ kind, name, stats, was }: { kind: Kind; name: string; stats: Tota
     {c?.first_token_p50_ms ? <Tile name="First token p50" value={measured(c.first_token_p50_ms)} more="" /> : null}
     {all > 0 && <Tile name={`Share of ${kind} calls`} value={`${Math.round((c?.calls ?? 0) / all * 100)} %`} more={`of ${all.toLocaleString()}`} />}
     {kind === "model" && <UsageTiles row={row} was={was && list(was)} />}</dl>
-    <p class="soft small">The gateway counts one {kind} over the whole time only, so there are no charts of it. <button type="button" class="link" onClick={() => setParams({ model: "", tool: "" })}>Show all</button></p></>;
+  </>;
 }
 
 // OneOf chooses a model or a tool, or all.
@@ -141,17 +141,17 @@ export default function StatsScreen() {
   const until = param("until"), since = param("since") || (until ? "" : "1h"), time = { since, until };
   const [, , seconds, buckets] = (!until && spans.find(([v]) => v === since)) || ["", "", 0, 30];
   const step = seconds / buckets * 1000, end = step ? Math.ceil(now() / step) * step : 0; // buckets begin at whole minutes or hours
-  const { data: newest, error, reload } = useResource<Stats>(query("api/stats", step ? { since: new Date(end - seconds * 1000).toISOString(), until: new Date(end).toISOString(), buckets } : { ...time, buckets }), { every: 10_000 });
+  const kind = param("tool") ? "tool" : "model", name = param(kind), one = name ? { [kind]: name } : {}; // of which the charts are
+  const { data: newest, error, reload } = useResource<Stats>(query("api/stats", step ? { since: new Date(end - seconds * 1000).toISOString(), until: new Date(end).toISOString(), buckets, ...one } : { ...time, buckets, ...one }), { every: 10_000 });
   const { data: earlier } = useResource<Stats>(step ? query("api/stats", { since: new Date(end - 2 * seconds * 1000).toISOString(), until: new Date(end - seconds * 1000).toISOString(), buckets: 1 }) : undefined);
-  const last = useRef<{ of: string; data: Stats }>(undefined), of = since + until;
-  if (newest) last.current = { of, data: newest };
+  const last = useRef<{ of: string; one: string; data: Stats }>(undefined), of = since + until, only = kind + name;
+  if (newest) last.current = { of, one: only, data: newest };
   const kept = useRef<{ of: string; data: Total }>(undefined);
   if (earlier) kept.current = { of, data: earlier };
-  const before = step && kept.current?.of === of ? kept.current.data : undefined, then = before?.total;
-  const kind = param("tool") ? "tool" : "model", name = param(kind);
+  const before = step && kept.current?.of === of && (kept.current.data.total.runs || kept.current.data.total.model_calls) ? kept.current.data : undefined, then = before?.total;
   const data = newest ?? (last.current?.of === of ? last.current.data : undefined), total = data?.total; // the figures stay while those of the next step are read
   return <div class="page">
-    <PageHeader title="Statistics" note={`From the stored runs.${name ? "" : " A click on a bar, or a drag over several, lists their runs."}${step ? ` “Before” is the ${spans.find(([v]) => v === since)?.[1]} before.` : ""}`}>
+    <PageHeader title="Statistics" note={`From the stored runs. A click on a bar, or a drag over several, lists their runs.${before ? ` “Before” is the ${spans.find(([v]) => v === since)?.[1]} before.` : ""}`}>
       <div class="filters"><TimeRange label="The last" times={spans} {...time} />{data && <OneOf kind={kind} name={name} stats={data} />}<Link class="filters-note" to={query("/runs", { ...name && { [kind]: name }, ...time })}>Runs of this {name ? kind : "time"}</Link></div>
     </PageHeader>
     {error && <ErrorState error={error} retry={reload} />}
@@ -163,7 +163,7 @@ export default function StatsScreen() {
         <CallTiles kind="model" row={total} was={then} /><CallTiles kind="tool" row={total} was={then} /><UsageTiles row={total} was={then} />
       </dl>}
       {!total.runs && !total.model_calls ? <Empty title="Nothing ran in this time.">{since !== "7d" ? <button type="button" class="link" onClick={() => setParams({ since: "7d", until: "" })}>Show the last 7 days</button> : <Link to="/">Ask a model in the chat</Link>}</Empty> : <>
-        {!name && <div class="stats-charts">{charts.filter((c) => c.title !== "Cost" || total.cost).map((c) => <Chart key={c.title} chart={c} stats={data} />)}</div>}
+        {last.current?.one === only && <div class="stats-charts">{charts.filter((c) => (!name || c.of === kind) && (c.title !== "Cost" || total.cost)).map((c) => <Chart key={c.title} chart={c} stats={data} one={one} />)}</div>}
         <div class="stats-tables">
           <Table title="Models" rows={data.models} chosen={kind === "model" ? name : ""} of={(r) => r.model_calls} to={(name) => query("/runs", { model: name, ...time })} />
           <Table title="Tools" rows={data.tools} chosen={kind === "tool" ? name : ""} of={(r) => r.tool_calls} to={(name) => query("/runs", { tool: name, ...time })} />
