@@ -36,6 +36,9 @@ async function look() {
   }
 }
 
+// recount counts the waiting calls at once, where the page knows that there is another one or one less.
+export const recount = () => void look().catch(() => {});
+
 // watchWaiting looks again and again, also while the page is hidden. It ends on a server without runs.
 export function watchWaiting() {
   let timer: ReturnType<typeof setInterval> | undefined;

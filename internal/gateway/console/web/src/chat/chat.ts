@@ -12,6 +12,7 @@ import { mark, rewind, sent, settle, take, textOf, waits, type Message, type Par
 import { optionsOf } from "./options";
 import { Speaker } from "./speaker";
 import { inView, news } from "./watch";
+import { recount } from "../waiting";
 
 const saved = "lathe.chat";
 const saveEvery = 1000; // ms between two saves while an answer streams
@@ -390,6 +391,7 @@ export class Chat {
   // wherever it was decided.
   private async attend(message: Message) {
     if (this.durable === false || message.metadata?.reason !== "awaiting_approval" || message !== this.last) return;
+    recount();
     this.watcher?.abort();
     const { signal } = this.watcher = new AbortController();
     const runId = message.metadata.runId ?? "";
@@ -436,6 +438,7 @@ export class Chat {
   decided(message: Message, digest: string, decision: Decision, focused: boolean) {
     const part = message.parts.find((p) => p.approval?.id === digest);
     if (part?.state !== "approval-requested") return;
+    recount();
     part.state = "approval-responded";
     part.approval = { id: digest, approved: ["approved", "edited", "answered"].includes(decision.decision) };
     part.decision = decision;

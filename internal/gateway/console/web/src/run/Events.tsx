@@ -1,8 +1,9 @@
 // The events of a run as the server wrote them.
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { Copy, Empty, JsonView, Seen } from "../components/basics";
+import { Copy, Empty, Seen } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
+import { ResultView } from "../components/ResultView";
 import { param, setParams } from "../router";
 import { duration } from "../text/format";
 import { visible } from "../text/visible";
@@ -51,6 +52,6 @@ function Detail({ event: e, events, about, after, gap, select, step }: { event: 
     <p class="soft small"><Seen text={about} /></p>
     <p class="span-marks num"><span>{duration(after)} after the beginning</span><span>{duration(gap)} after the event before</span>{e.turn > 0 && <span>turn {e.turn}</span>}</p>
     {same.length > 1 && <nav class="event-same" aria-label={id ? "Events of the same call" : "Events of the same turn"}>{same.map((o) => <button key={o.event_id} type="button" class={`quiet small${o === e ? " chosen" : ""}`} aria-current={o === e ? "true" : undefined} onClick={() => select(o.event_id)}>{o.type.replace(/^(?:ToolCall|ModelCall)/, "")} #{o.event_id}</button>)}</nav>}
-    <JsonView text={e.raw} label={`Event ${e.event_id}`} />
+    <ResultView text={e.raw} label="Event" name={`Event ${e.event_id}`} />
   </article>;
 }

@@ -52,9 +52,9 @@ export function share(from: number, to: number): string {
   return n === 0 ? "" : `${n > 0 ? "+" : "−"}${Math.abs(n).toLocaleString()} %`;
 }
 
-export interface Figures { tokens: number; ms: number; ended: boolean }
+export interface Figures { tokens: number; ms: number; cost?: number; ended: boolean }
 
-// differs says in one or two sentences what is other in the right run than in the left one: the answer, the calls, tokens and time.
+// differs says in one or two sentences what is other in the right run than in the left one: the answer, the calls, tokens, time and cost.
 export function differs(left: Item[], right: Item[], a: Figures, b: Figures): string {
   const calls = (items: Item[]) => items.flatMap((i) => i.kind === "call" ? [{ name: i.call.name, args: i.call.args, failed: i.call.result?.data.status === "error" }] : []);
   const was = calls(left), is = calls(right), names = (list: typeof was) => [...new Set(list.map((c) => c.name))];
@@ -67,6 +67,6 @@ export function differs(left: Item[], right: Item[], a: Figures, b: Figures): st
   const failed = (list: typeof was) => list.filter((c) => c.failed).length;
   if (failed(is) > failed(was)) said.push(`has ${failed(is) - failed(was)} more failed ${failed(is) - failed(was) === 1 ? "call" : "calls"}`);
   const by = (from: number, to: number, more: string, less: string) => { const s = share(from, to); return s && `${s.slice(1)} ${s[0] === "+" ? more : less}`; };
-  const figures = b.ended ? [by(a.tokens, b.tokens, "more tokens", "fewer tokens"), by(a.ms, b.ms, "more time", "less time")].filter(Boolean) : [];
-  return [said.length ? `The new run ${and(said)}.` : "", figures.length ? `It takes ${and(figures)}.` : ""].filter(Boolean).join(" ");
+  const figures = b.ended ? [by(a.tokens, b.tokens, "more tokens", "fewer tokens"), by(a.ms, b.ms, "more time", "less time")].filter(Boolean) : [], costs = b.ended && by(a.cost ?? 0, b.cost ?? 0, "more", "less");
+  return [said.length ? `The new run ${and(said)}.` : "", figures.length || costs ? `It ${and([figures.length ? `takes ${and(figures)}` : "", costs ? `costs ${costs}` : ""].filter(Boolean))}.` : ""].filter(Boolean).join(" ");
 }

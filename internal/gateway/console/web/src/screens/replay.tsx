@@ -81,7 +81,7 @@ function Compare({ left, right: id }: { left: Run; right: string }) {
   const failed = a.error ?? b.error ?? (right.data ? undefined : right.error);
   if (failed) return <ErrorState error={failed} retry={right.reload} />;
   if (!right.data) return <Loading />;
-  const figures = (r: Run) => ({ tokens: r.usage.total_tokens, ms: lasted(r, now()), ended: Boolean(r.ended) });
+  const figures = (r: Run) => ({ tokens: r.usage.total_tokens, ms: lasted(r, now()), cost: r.cost, ended: Boolean(r.ended) });
   return <>
     <h2 class="unseen">Conversation</h2>
     <p class="compare-says">{differs(was, is, figures(left), figures(right.data))}</p>
@@ -109,7 +109,7 @@ function Runs({ of, shown }: { of: Run; shown: string }) {
       <td><Seen text={r.target || r.model} /></td><td><StateBadge of={ofRun(r)} /> {reasonOf(r)}</td>
       <td class="replay-answer" dir="auto">{r !== first && r.answer && r.answer === first.answer ? <Badge kind="ok">the same</Badge> : <Seen text={r.answer ?? ""} />}</td>
       <td class="num end">{measured(lasted(r, now()))}{r !== first && beside(lasted(of, now()), lasted(r, now()))}</td><td class="num end">{r.tool_calls}</td>
-      <td class="num end">{r.usage.total_tokens || !r.ended ? r.usage.total_tokens.toLocaleString() : notReported}{r !== first && beside(of.usage.total_tokens, r.usage.total_tokens)}</td>{cost && <td class="num end">{r.cost ? money(r.cost) : "not known"}</td>}</tr>)}
+      <td class="num end">{r.usage.total_tokens || !r.ended ? r.usage.total_tokens.toLocaleString() : notReported}{r !== first && beside(of.usage.total_tokens, r.usage.total_tokens)}</td>{cost && <td class="num end">{r.cost ? <>{money(r.cost)}{r !== first && beside(of.cost ?? 0, r.cost)}</> : "not known"}</td>}</tr>)}
   </PlainTable>;
 }
 
