@@ -153,7 +153,7 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 		}
 		defer func() { p.spare = append(p.spare, mem.block) }()
 	}
-	res, err := fn.Exchange(ctx, mem, args, uint64(p.outputBytes(f.session)))
+	res, err := fn.Exchange(ctx, mem, args, uint64(p.limitsOf(f.session).MaxOutputBytes))
 	if err != nil {
 		return nil, err
 	}

@@ -248,9 +248,6 @@ func (p *program) end(ctx context.Context, err error) {
 	}
 }
 
-// outputBytes returns the limit of a function's output in the session.
-func (p *program) outputBytes(s *session) int { return p.limitsOf(s).MaxOutputBytes }
-
 // limitsOf returns the limits that a guest may set: each is the value of the session, else the default, and never above the cap.
 func (p *program) limitsOf(s *session) (l lathe.Limits) {
 	defaults := p.opts.Defaults.WithDefaults()

@@ -35,7 +35,8 @@ func imports() wasmrt.HostModule {
 			f.Params = append(f.Params, wasmrt.I32)
 		}
 		f.Fn = func(ctx context.Context, inst *wasmrt.Instance, stack []uint64) error {
-			c := &call{ctx: ctx, p: programOf(inst), inst: inst, stack: stack}
+			c := &call{ctx: ctx, p: inst.Data().(*program), inst: inst, stack: stack}
+			c.p.inst = inst // the start section runs before Run has the instance
 			rc := fn(c)
 			if c.err != nil {
 				return c.err
@@ -90,13 +91,6 @@ var absent = map[string]int{
 	"mic_create": 0, "mic_ctl": 4, "mic_read": 3, "mic_close": 1,
 	"user_stream_open": 2, "user_stream_read": 3, "user_stream_write": 3, "user_stream_close": 1,
 	"user_stream_ctl_open": 0, "user_stream_ctl_read": 3,
-}
-
-// programOf returns the program of an instance. It sets the program's instance, because the start section runs before Run has it.
-func programOf(inst *wasmrt.Instance) *program {
-	p := inst.Data().(*program)
-	p.inst = inst
-	return p
 }
 
 // text returns a copy of n bytes at ptr, in which U+FFFD replaces invalid UTF-8. rc is 0, -EFAULT or -ENOMEM.

@@ -53,8 +53,8 @@ wants --yes. --dry-run says how many runs would be removed, and removes none.`,
 				r.run = args[0]
 			}
 			if !r.Yes && !r.DryRun {
-				if err := canConfirm(cmd, "remove "+r.what()+" for good?"); err != nil {
-					return err
+				if !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.ErrOrStderr()) {
+					return usageError("remove %s for good? give --yes: standard input is not a terminal", r.what())
 				}
 			}
 			return r.storeOrDaemon(cmd, r.Store, func() error { return r.fromStore(cmd) }, func(c *daemonClient) error { return r.fromDaemon(cmd, c) })
@@ -90,8 +90,10 @@ func (r *removal) wanted(cmd *cobra.Command) (bool, error) {
 	if r.run == "" && r.n >= 0 {
 		what += ", " + count(r.n, "run") + ","
 	}
-	err := confirmed(cmd, "remove "+what+" for good?")
-	return err == nil, err
+	if !agreed(cmd, "remove "+what+" for good?") {
+		return false, failure("nothing was removed")
+	}
+	return true, nil
 }
 
 func (r *removal) report(cmd *cobra.Command) {
@@ -142,25 +144,6 @@ func (r *removal) fromDaemon(cmd *cobra.Command, c *daemonClient) error {
 
 // maxListed is the number of runs in one request.
 const maxListed = 100
-
-// canConfirm returns a usage error if there is no terminal at which to ask the user.
-func canConfirm(cmd *cobra.Command, question string) error {
-	if !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.ErrOrStderr()) {
-		return usageError("%s give --yes: standard input is not a terminal", question)
-	}
-	return nil
-}
-
-// confirmed asks the user at the terminal. Without a terminal it returns a usage error.
-func confirmed(cmd *cobra.Command, question string) error {
-	if err := canConfirm(cmd, question); err != nil {
-		return err
-	}
-	if !agreed(cmd, question) {
-		return failure("nothing was removed")
-	}
-	return nil
-}
 
 // agreed reports whether the user at the terminal answers yes.
 func agreed(cmd *cobra.Command, question string) bool {

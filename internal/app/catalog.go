@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/gateway/mcp"
 	"github.com/lathe-run/lathe/internal/text"
@@ -43,7 +42,11 @@ func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 	trial := mcp.New(nil, nil)
 	defer trial.Close()
 	for name, from := range text.ByName(cfg.MCP.Resources) {
-		r := mcp.Resource{Name: name, URI: cmp.Or(from.URI, defaultURI(name, from)), Title: from.Title, Description: from.Description,
+		uri := "lathe:///" + name
+		if from.Folder != "" {
+			uri += "/"
+		}
+		r := mcp.Resource{Name: name, URI: cmp.Or(from.URI, uri), Title: from.Title, Description: from.Description,
 			MediaType: from.MediaType, Labels: from.Labels, Values: from.Values, Text: from.Text, MaxBytes: from.MaxBytes}
 		if from.Folder != "" {
 			root, err := os.OpenRoot(besideConfig(cfg, from.Folder))
@@ -82,18 +85,9 @@ func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 	return c, bad
 }
 
-func defaultURI(name string, r *config.MCPResource) string {
-	if r.Folder != "" {
-		return "lathe:///" + name + "/"
-	}
-	return "lathe:///" + name
-}
-
 // offerCause returns the text of the error without the name of the resource, which the key of the problem contains.
 func offerCause(err error) string {
-	if e := (*lathe.Error)(nil); errors.As(err, &e) {
-		err = e.Err
-	}
+	err = Cause(err)
 	if many, ok := err.(interface{ Unwrap() []error }); ok && len(many.Unwrap()) > 0 {
 		err = many.Unwrap()[0]
 	}

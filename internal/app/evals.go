@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/server"
 )
 
@@ -28,14 +27,6 @@ const (
 // evalFolder serves the results of `lathe eval` in a folder. Each result is a subfolder with a summary.json; the name of the subfolder is
 // its id. Only regular files inside the folder are read: [os.Root] refuses others, whatever ids and symbolic links there are.
 type evalFolder struct{ dir string }
-
-// evalsOf returns the results in the folder serve.evals, or nil if that is not set.
-func evalsOf(cfg *config.Config) server.Evals {
-	if cfg.Serve.Evals == "" {
-		return nil
-	}
-	return evalFolder{besideConfig(cfg, cfg.Serve.Evals)}
-}
 
 const opEvals = "app: read evaluation results"
 

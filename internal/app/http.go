@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/oauth"
 	"github.com/lathe-run/lathe/internal/regular"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/secret"
@@ -81,7 +82,8 @@ func (b *HTTPTools) warnings() (out []config.Problem) {
 }
 
 func newHTTPTools(cfg *config.Config) *HTTPTools {
-	return &HTTPTools{cfg: cfg, egress: &cfg.Tools.Egress, clients: map[string]*egress.Client{}, notes: map[string]*DocumentNotes{}, httpLogins: newHTTPLogins()}
+	return &HTTPTools{cfg: cfg, egress: &cfg.Tools.Egress, clients: map[string]*egress.Client{}, notes: map[string]*DocumentNotes{},
+		httpLogins: httpLogins{logins: map[string]*oauth.Client{}, byTool: map[string]string{}, shared: map[string]*oauth.Client{}}}
 }
 
 // OpenHTTPTools returns the HTTP tools of a configuration. Tools that are not valid are left out.

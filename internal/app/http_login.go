@@ -18,10 +18,6 @@ type httpLogins struct {
 	others []*egress.Client         // clients for authorization servers
 }
 
-func newHTTPLogins() httpLogins {
-	return httpLogins{logins: map[string]*oauth.Client{}, byTool: map[string]string{}, shared: map[string]*oauth.Client{}}
-}
-
 // addLogin adds the OAuth client of a source. If that is not possible, it records a problem and returns false.
 func (b *HTTPTools) addLogin(kind, name, address string, c *config.HTTPCall, scopes []string) bool {
 	if !c.OAuth.IsSet() {

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -122,17 +121,13 @@ func (i *identities) of(cfg *config.Config) (server.IdentityProvider, error) {
 		}
 		i.tokens, i.made = p, made
 	}
-	p := &identityProvider{i.tokens, o, settingsOf(&o)}
+	// The hash is that of the settings that determine which tokens are accepted and which rights and labels they give.
+	p := &identityProvider{i.tokens, o, sha256.Sum256(fmt.Appendf(nil, "%q", []any{o.Issuer.Reveal(), o.Audience, o.JWKSURL.Reveal(), o.Algorithms, o.ProfileClaim,
+		o.Profiles, o.DefaultProfile, o.Labels, o.ClientID}))} // maps are printed in key order
 	if o.ClientID == "" {
 		return p, nil
 	}
 	return &signInProvider{p, oidc.Client{ID: o.ClientID, Secret: o.ClientSecret.Reveal(), Scopes: o.Scopes}}, nil
-}
-
-// settingsOf returns a hash of the settings that determine which tokens are accepted and which rights and labels they give.
-func settingsOf(o *config.OIDC) [sha256.Size]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "%q", []any{o.Issuer.Reveal(), o.Audience, o.JWKSURL.Reveal(), o.Algorithms, o.ProfileClaim,
-		o.Profiles, o.DefaultProfile, o.Labels, o.ClientID})) // maps are printed in key order
 }
 
 // prepare fetches the keys of the issuer, so that the first caller does not have to wait. It logs an error.
@@ -155,10 +150,4 @@ func (i *identities) close() {
 	if i.tokens != nil {
 		i.tokens.Close()
 	}
-}
-
-// hashOf returns the configured hash of a key, or zero if the key has none.
-func hashOf(k *config.APIKey) (hash [sha256.Size]byte) {
-	_, _ = hex.Decode(hash[:], []byte(k.SHA256)) // the configuration has checked the text
-	return hash
 }

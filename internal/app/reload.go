@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/lathe-run/lathe/internal/audit"
 	"github.com/lathe-run/lathe/internal/config"
@@ -32,11 +30,6 @@ var restartKeys = []string{"approval.webhook", "audit", "cluster", "serve.addr",
 	"serve.max_text", "serve.max_tools", "serve.max_watchers", "serve.metrics_addr", "serve.previous_seal_key", "serve.repeat_window", "serve.retry_window",
 	"serve.seal_key", "serve.store", "serve.usage", "serve.worker_lease", "telemetry.args_preview_hash", "telemetry.args_preview_key", "telemetry.baggage",
 	"telemetry.content", "telemetry.content_url", "telemetry.metric_names", "telemetry.otlp_endpoint"}
-
-// needsRestart reports whether a setting keeps its value until the process ends.
-func needsRestart(key string) bool {
-	return slices.ContainsFunc(restartKeys, func(k string) bool { return key == k || strings.HasPrefix(key, k+".") })
-}
 
 // Reload activates a new configuration; if it returns an error, nothing changes. Requests and runs that began with the previous
 // configuration use it until they end; then its servers and modules are closed. Store, audit log, collector, limits of the HTTP server,

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/hex"
 	"slices"
 	"time"
 
@@ -105,7 +106,9 @@ func (r *revision) build(a *App) (err error) {
 	r.setup.Policy = policy.All(r.setup.Policy, *a.switches.policy())
 	r.setup.State = &served{app: a, rev: r, policy: r.setup.Policy}
 	r.setup.Replay = r.replayer(a.log, a.meter)
-	r.setup.Evals = evalsOf(cfg)
+	if cfg.Serve.Evals != "" {
+		r.setup.Evals = evalFolder{besideConfig(cfg, cfg.Serve.Evals)}
+	}
 	return nil
 }
 
@@ -130,8 +133,9 @@ func keysOf(cfg *config.Config) []server.Key {
 	for name, k := range text.ByName(cfg.Keys) {
 		b := budgets[name]
 		models, tools := cfg.Grants(name)
-		key := server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: models, Tools: tools, Approve: presentKeys(cfg, append([]string{}, k.Approve...), server.ApproveOwn, server.ApproveOthers), Admin: k.Admin, Metrics: k.Metrics, VendorObjects: k.VendorObjects, VendorTools: k.VendorTools, Limits: k.Limits,
+		key := server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Models: models, Tools: tools, Approve: presentKeys(cfg, append([]string{}, k.Approve...), server.ApproveOwn, server.ApproveOthers), Admin: k.Admin, Metrics: k.Metrics, VendorObjects: k.VendorObjects, VendorTools: k.VendorTools, Limits: k.Limits,
 			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
+		_, _ = hex.Decode(key.Hash[:], []byte(k.SHA256)) // the configuration has checked the text; without one the hash is zero
 		profiles[name] = key
 		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() && cfg.FileKeys != nil {
 			continue // the entry is only a profile for the keys file; without a keys file the server refuses such an entry

@@ -27,10 +27,14 @@ func (a *App) newServer(cfg *config.Config) error {
 	if a.webhook != nil {
 		a.sinks = append(a.sinks, a.webhook)
 	}
+	c := &cfg.Serve
 	runs := &engine.Options{Sinks: a.sinks, Log: a.log, Lease: cfg.Cluster.Lease}
-	out := &server.Options{Now: a.opts.now, Setup: a.current.setup, Metrics: a.metrics, NoMetrics: a.opts.SeparateMetrics || cfg.Serve.MetricsAddr != "", Log: a.log,
-		NoPage: !cfg.Serve.Console.Enabled, Switches: a.switches, SeparateConsole: cfg.Serve.Console.Listen != "", SumUsage: cfg.Serve.Usage == "sum", Limits: serverLimits(cfg), MCP: http.HandlerFunc(a.serveMCP), Workers: a.pools.workers,
-		SealKey: cfg.Serve.SealKey.Secret(), PreviousSealKey: cfg.Serve.PreviousSealKey.Secret()}
+	out := &server.Options{Now: a.opts.now, Setup: a.current.setup, Metrics: a.metrics, NoMetrics: a.opts.SeparateMetrics || c.MetricsAddr != "", Log: a.log,
+		NoPage: !c.Console.Enabled, Switches: a.switches, SeparateConsole: c.Console.Listen != "", SumUsage: c.Usage == "sum", Limits: server.Limits{MaxBody: c.MaxBodyBytes, MaxInflightBytes: inflightBytes(c.MaxInflightBytes), MaxMessages: c.MaxMessages, MaxParts: c.MaxParts, MaxCalls: c.MaxCalls, MaxTools: c.MaxTools, MaxText: c.MaxText,
+			MaxConcurrent: c.MaxConcurrent, MaxWatchers: c.MaxWatchers, MaxIdle: c.MaxIdle, KeepAlive: c.KeepAlive,
+			RetryWindow: cmp.Or(c.RetryWindow, -1), RepeatWindow: c.RepeatWindow, SessionLife: c.Console.SessionLife},
+		MCP: http.HandlerFunc(a.serveMCP), Workers: a.pools.workers,
+		SealKey: c.SealKey.Secret(), PreviousSealKey: c.PreviousSealKey.Secret()}
 	if a.opts.Reload != nil {
 		out.Reload = a.reloadFor
 	}
@@ -42,7 +46,7 @@ func (a *App) newServer(cfg *config.Config) error {
 		out.Ledger = a.meter.Reports()
 	}
 	if a.shared() {
-		out.Cluster = server.Cluster{Key: cfg.Cluster.Key.Secret(), Address: cfg.Serve.Advertise}
+		out.Cluster = server.Cluster{Key: cfg.Cluster.Key.Secret(), Address: c.Advertise}
 	}
 	if a.audit != nil {
 		runs.Audit, out.Removing = a.audit.Event, a.audit.Remove
@@ -53,7 +57,7 @@ func (a *App) newServer(cfg *config.Config) error {
 	if a.engine, err = engine.New(runs); err != nil {
 		return err
 	}
-	if a.supervisor, err = engine.NewSupervisor(a.engine, &engine.SupervisorOptions{MaxRuns: cfg.Serve.MaxRuns}); err != nil {
+	if a.supervisor, err = engine.NewSupervisor(a.engine, &engine.SupervisorOptions{MaxRuns: c.MaxRuns}); err != nil {
 		return err
 	}
 	if err := a.newExecutor(); err != nil {
@@ -68,11 +72,4 @@ func (a *App) newServer(cfg *config.Config) error {
 	}
 	a.offerTools(a.current)
 	return nil
-}
-
-func serverLimits(cfg *config.Config) server.Limits {
-	c := &cfg.Serve
-	return server.Limits{MaxBody: c.MaxBodyBytes, MaxInflightBytes: inflightBytes(c.MaxInflightBytes), MaxMessages: c.MaxMessages, MaxParts: c.MaxParts, MaxCalls: c.MaxCalls, MaxTools: c.MaxTools, MaxText: c.MaxText,
-		MaxConcurrent: c.MaxConcurrent, MaxWatchers: c.MaxWatchers, MaxIdle: c.MaxIdle, KeepAlive: c.KeepAlive,
-		RetryWindow: cmp.Or(c.RetryWindow, -1), RepeatWindow: c.RepeatWindow, SessionLife: c.Console.SessionLife}
 }

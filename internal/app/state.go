@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -18,7 +19,6 @@ import (
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/sqlite"
 	"github.com/lathe-run/lathe/tool"
-	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
 // served implements [server.State] for one revision, which is one loaded configuration: it shows operators the state, and makes the changes
@@ -38,16 +38,13 @@ func (s *served) Servers() []server.ServerState {
 			Protocol: st.Protocol, Software: st.Software, Capabilities: st.Capabilities, Instructions: secret.Scrub(st.Instructions, known...), Problem: string(st.Problem), Starts: st.Starts, Failures: st.Failures,
 			Target: secret.Scrub(st.Target, known...), LastError: secret.Scrub(st.LastError, known...), Stderr: secret.Scrub(st.Stderr, known...), NextTry: timeOf(st.NextTry), Tools: []server.ToolState{}}
 		for i := range st.Tools {
-			one.Tools = append(one.Tools, toolState(&st.Tools[i]))
+			t := &st.Tools[i]
+			one.Tools = append(one.Tools, server.ToolState{Name: t.Name, Remote: t.Remote, State: string(t.State), Reason: t.Reason, Changed: t.Changed, Digest: t.Digest,
+				Hidden: t.Hidden, Definition: t.Definition, Accepted: t.Accepted, AcceptedAt: timeOf(t.AcceptedAt)})
 		}
 		out = append(out, one)
 	}
 	return out
-}
-
-func toolState(t *mcptool.ToolStatus) server.ToolState {
-	return server.ToolState{Name: t.Name, Remote: t.Remote, State: string(t.State), Reason: t.Reason, Changed: t.Changed, Digest: t.Digest,
-		Hidden: t.Hidden, Definition: t.Definition, Accepted: t.Accepted, AcceptedAt: timeOf(t.AcceptedAt)}
 }
 
 // timeOf returns nil for the zero time.
@@ -133,7 +130,8 @@ func (s *served) Settings() ([]server.SettingState, error) {
 	out := make([]server.SettingState, len(rows))
 	for i, r := range rows {
 		about, def := config.About(r.Key)
-		out[i] = server.SettingState{Key: r.Key, Value: secret.Scrub(r.Value, known...), Origin: r.Origin, About: about, Default: def, Restart: needsRestart(r.Key)}
+		out[i] = server.SettingState{Key: r.Key, Value: secret.Scrub(r.Value, known...), Origin: r.Origin, About: about, Default: def,
+			Restart: slices.ContainsFunc(restartKeys, func(k string) bool { return r.Key == k || strings.HasPrefix(r.Key, k+".") })}
 	}
 	return out, err
 }

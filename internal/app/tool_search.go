@@ -11,13 +11,6 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// searchOf returns the tool search settings of the configuration.
-func searchOf(cfg *config.Config) tool.Search {
-	s := &cfg.Tools.Search
-	return tool.Search{Mode: tool.SearchMode(s.Mode), AboveTools: s.AboveTools, AboveBytes: s.AboveBytes, Always: s.Always,
-		MaxLoaded: s.MaxLoaded, MaxDeferred: s.MaxDeferred, MaxDeferredBytes: s.MaxDeferredBytes}
-}
-
 // SearchWithheld returns the decision of the policy on the tool tool_search, and true if the decision is not Allow although tools.search is
 // not off: runs then send the definitions of all tools. Rules by principal or labels can decide differently for a run.
 func SearchWithheld(cfg *config.Config) (lathe.Decision, bool) {

@@ -99,13 +99,13 @@ func newToolSet(cfg *config.Config, running *agents, activity newTemporalTool, f
 	if len(problems) > 0 {
 		return nil, configError(config.Problems(problems))
 	}
-	tools = slices.Concat(tools, overHTTP, activities)
 	asTools, err := running.tools(cfg)
 	if err != nil {
 		return nil, err
 	}
-	tools = append(append(tools, asTools...), further...)
-	set, err := tool.NewSetWithSearch(cfg.Limits(), searchOf(cfg), tools...)
+	s := &cfg.Tools.Search
+	set, err := tool.NewSetWithSearch(cfg.Limits(), tool.Search{Mode: tool.SearchMode(s.Mode), AboveTools: s.AboveTools, AboveBytes: s.AboveBytes, Always: s.Always,
+		MaxLoaded: s.MaxLoaded, MaxDeferred: s.MaxDeferred, MaxDeferredBytes: s.MaxDeferredBytes}, slices.Concat(tools, overHTTP, activities, asTools, further)...)
 	if err != nil {
 		return nil, configError(Cause(err))
 	}

@@ -53,8 +53,12 @@ func OpenTraces(cfg *config.Config, opts *TracesOptions) (*observe.Traces, error
 	if err != nil || queue < 0 {
 		return nil, invalidConfig("OTEL_BSP_MAX_QUEUE_SIZE: want the number of spans that may wait, such as 2048")
 	}
+	baggage := observe.Baggage(cfg.Telemetry.Baggage)
+	if baggage == "none" {
+		baggage = ""
+	}
 	t, err := observe.NewTraces(&observe.TracesOptions{Endpoint: endpoint, Headers: headers, Service: getenv("OTEL_SERVICE_NAME"),
-		Version: opts.Version, Content: cfg.Telemetry.Content, Queue: queue, Baggage: baggageOf(cfg), ContentURL: strings.TrimSuffix(cfg.Telemetry.ContentURL.Reveal(), "/"), Latest: conventions(getenv) != "", Lost: opts.Lost, Log: opts.Log})
+		Version: opts.Version, Content: cfg.Telemetry.Content, Queue: queue, Baggage: baggage, ContentURL: strings.TrimSuffix(cfg.Telemetry.ContentURL.Reveal(), "/"), Latest: conventions(getenv) != "", Lost: opts.Lost, Log: opts.Log})
 	if err != nil {
 		return nil, invalidConfig("%s: want the URL of a collector, such as http://127.0.0.1:4318", from)
 	}
@@ -73,13 +77,6 @@ func conventions(getenv func(string) string) (version observe.Conventions) {
 		}
 	}
 	return version
-}
-
-func baggageOf(cfg *config.Config) observe.Baggage {
-	if cfg.Telemetry.Baggage == "none" {
-		return ""
-	}
-	return observe.Baggage(cfg.Telemetry.Baggage)
 }
 
 // tracesPath returns the URL at which a collector receives spans.

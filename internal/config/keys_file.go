@@ -39,7 +39,10 @@ func (l *loader) readKeysFile() {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(l.cfg.dir, path)
 	}
-	b, err := readKeys(path)
+	b, err := regular.Read(path, maxKeysFileBytes)
+	if err == nil && len(b) > maxKeysFileBytes {
+		err = fmt.Errorf("%s is larger than %s", path, formatSize(maxKeysFileBytes))
+	}
 	if err != nil {
 		l.at(key, err.Error())
 		return
@@ -88,15 +91,6 @@ func (l *loader) readKeysFile() {
 		}
 		l.cfg.FileKeys[name], byHash[k.SHA256] = k, name
 	}
-}
-
-// readKeys returns the content of a keys file, which must have at most maxKeysFileBytes.
-func readKeys(path string) ([]byte, error) {
-	b, err := regular.Read(path, maxKeysFileBytes)
-	if err == nil && len(b) > maxKeysFileBytes {
-		err = fmt.Errorf("%s is larger than %s", path, formatSize(maxKeysFileBytes))
-	}
-	return b, err
 }
 
 // parseFileKey parses a line NAME SHA256 ENTRY. Its errors contain no part of the hash or the key.

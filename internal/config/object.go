@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // maxObjectDepth is the largest depth of a mapping with any content.
@@ -21,13 +19,4 @@ func parseObject(s string) (any, error) {
 		return nil, errors.New("wants a mapping, or a JSON object")
 	}
 	return json.RawMessage(s), nil
-}
-
-// objectNode returns the YAML node of a JSON object.
-func objectNode(b []byte) *yaml.Node {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(b, &doc); err != nil || len(doc.Content) == 0 {
-		return &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
-	}
-	return doc.Content[0]
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -181,10 +182,7 @@ func withoutPath(err error) error {
 
 // isKey requires a reference, because a key in the file itself could end up in a repository.
 func isKey(r *Ref) error {
-	if r.shown == "" {
-		return errors.New("write the key as a reference, ${NAME} or ${file:path}; plain text is refused")
-	}
-	return isHeaderValue(r)
+	return cmp.Or(isReference(r), isHeaderValue(r))
 }
 
 func isHeaderValue(r *Ref) error {

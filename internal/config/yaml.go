@@ -65,7 +65,11 @@ func valueNode(k *kind, v reflect.Value) *yaml.Node {
 			appendRows(child(n, name), rowsOf(v.MapIndex(reflect.ValueOf(name))))
 		}
 	case object:
-		return objectNode(v.Bytes())
+		var doc yaml.Node
+		if err := yaml.Unmarshal(v.Bytes(), &doc); err == nil && len(doc.Content) > 0 {
+			return doc.Content[0]
+		}
+		n.Style = yaml.FlowStyle
 	default:
 		if n = stringNode(k.text(v)); !k.str {
 			n.Tag = ""

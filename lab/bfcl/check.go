@@ -2,6 +2,7 @@ package bfcl
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -188,7 +189,10 @@ func (c *checker) argument(property, v value, right []value) string {
 	case want == list && nested == dict:
 		return checkDicts(v, right)
 	case want == text:
-		return checkText(v, right)
+		if !contains(allLoosely(right), loosely(v)) {
+			return wrongText
+		}
+		return ""
 	case want == list:
 		return checkList(v, right)
 	}
@@ -207,7 +211,10 @@ func checkType(v value, right []value, want, nested kind) (isVariable bool, wron
 			return known && answered != want, ""
 		}
 		for _, answer := range right {
-			if answer.kind != list || allOf(v.list, answer.list, nested) {
+			if answer.kind != list || !slices.ContainsFunc(v.list, func(item value) bool {
+				_, wrong := checkType(item, answer.list, nested, null)
+				return wrong != ""
+			}) {
 				return known && answered != want, ""
 			}
 		}
@@ -220,15 +227,6 @@ func checkType(v value, right []value, want, nested kind) (isVariable bool, wron
 		return true, ""
 	}
 	return false, wrongType
-}
-
-func allOf(vs, right []value, want kind) bool {
-	for _, v := range vs {
-		if _, wrong := checkType(v, right, want, null); wrong != "" {
-			return false
-		}
-	}
-	return true
 }
 
 // firstKind returns the kind of the first right value that is not the empty string; false if none exists.
@@ -264,13 +262,6 @@ func allLoosely(vs []value) []value {
 		out[i] = loosely(v)
 	}
 	return out
-}
-
-func checkText(v value, right []value) string {
-	if !contains(allLoosely(right), loosely(v)) {
-		return wrongText
-	}
-	return ""
 }
 
 func checkList(v value, right []value) string {

@@ -69,7 +69,7 @@ func Measure(fsys fs.FS, categories []string, limit int) (*Measured, error) {
 			if err != nil {
 				return nil, err
 			}
-			if c.Unscored != "" && !c.formOnly() {
+			if c.Unscored != "" && readCategory(c.Category).shape != multiTurn {
 				m.LeftOut++
 				continue
 			}
@@ -120,9 +120,6 @@ func (c *Case) judge(calls []lathe.ToolCall) eval.Check {
 	}
 	return check
 }
-
-// formOnly reports whether only the form of calls can be scored.
-func (c *Case) formOnly() bool { return readCategory(c.Category).shape == multiTurn }
 
 // Form returns an error if the calls cannot be correct: calls is empty, one is of a function that the case does not have, or its arguments
 // do not satisfy the function's schema. The error contains names, and no arguments.

@@ -83,7 +83,8 @@ func (x *examiner) ask(ctx context.Context, method string, u *url.URL, body []by
 		return e
 	}
 	e = x.send(ctx, method, u, body, key)
-	if passes(e.status) && refusesTools(e, body) {
+	words, _ := e.textOf()
+	if passes(e.status) && bytes.Contains(body, []byte(`"tools":[`)) && strings.Contains(strings.ToLower(words), "tool") {
 		return e // the server refuses the tools, with a status for failures
 	}
 	if passes(e.status) {
@@ -113,12 +114,6 @@ func (x *examiner) awaitLoading(ctx context.Context, e *exchange, again func() *
 		}
 		e = again()
 	}
-}
-
-// refusesTools reports whether the request has tools and the text of the error mentions tools.
-func refusesTools(e *exchange, body []byte) bool {
-	words, _ := e.textOf()
-	return bytes.Contains(body, []byte(`"tools":[`)) && strings.Contains(strings.ToLower(words), "tool")
 }
 
 // passes reports whether a status is a temporary failure, after which Lathe repeats a model call.

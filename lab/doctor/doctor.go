@@ -190,7 +190,13 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 			return fail(lathe.CodeUpstream, &UnreachableError{Host: x.base.Scheme + "://" + x.base.Host, Err: x.unreachable, Mistake: x.mistake})
 		}
 	}
-	x.close()
+	x.judgeText()
+	for _, f := range catalogue() {
+		if got := x.found[f.ID]; got != nil {
+			x.report.Findings = append(x.report.Findings, *got)
+		}
+	}
+	x.report.Profile = x.profile()
 	return x.report, nil
 }
 
@@ -344,15 +350,4 @@ func (x *examiner) secrets() []secret.Secret {
 // clip returns the first maxDetail bytes of a text, on one line.
 func clip(s string) string {
 	return text.Clip(strings.Join(strings.Fields(s), " "), maxDetail)
-}
-
-// close sorts the findings and writes the profile.
-func (x *examiner) close() {
-	x.judgeText()
-	for _, f := range Catalogue() {
-		if got := x.found[f.ID]; got != nil {
-			x.report.Findings = append(x.report.Findings, *got)
-		}
-	}
-	x.report.Profile = x.profile()
 }

@@ -30,7 +30,13 @@ func (x *examiner) judge(a *answer) {
 	x.judgeArguments(a)
 	if !a.cut {
 		x.judgeFinish(a)
-		x.judgeUsage(a)
+		switch {
+		case a.whole:
+		case a.usageEarly > 1:
+			x.find("usage-every-chunk")
+		case a.usage == 0 && !x.noUsage:
+			x.find("usage-missing")
+		}
 	}
 	x.judgeAnswerText(a)
 }
@@ -70,16 +76,6 @@ func (x *examiner) judgeFinish(a *answer) {
 		}
 	default:
 		x.find("finish-unknown", f)
-	}
-}
-
-func (x *examiner) judgeUsage(a *answer) {
-	switch {
-	case a.whole:
-	case a.usageEarly > 1:
-		x.find("usage-every-chunk")
-	case a.usage == 0 && !x.noUsage:
-		x.find("usage-missing")
 	}
 }
 

@@ -203,7 +203,8 @@ func probeModels(ctx context.Context, x *examiner) {
 		if !is(id, '"') {
 			continue
 		}
-		if sameModel(rawjson.Text(id), x.target.Model) {
+		// Ollama omits ":latest", and Google prefixes "models/".
+		if strings.TrimSuffix(strings.TrimPrefix(rawjson.Text(id), "models/"), ":latest") == strings.TrimSuffix(x.target.Model, ":latest") {
 			x.listed = nil
 			return
 		}
@@ -239,11 +240,6 @@ func (x *examiner) names() string {
 		text += ", …"
 	}
 	return text
-}
-
-// sameModel reports whether a listed model id and a name mean the same model: Ollama omits ":latest", and Google prefixes "models/".
-func sameModel(id, name string) bool {
-	return strings.TrimSuffix(strings.TrimPrefix(id, "models/"), ":latest") == strings.TrimSuffix(name, ":latest")
 }
 
 // aboutModel reports whether the text of a refusal means that the model does not exist.
@@ -397,17 +393,15 @@ func probeTruncation(ctx context.Context, x *examiner) {
 		return
 	}
 	calls := a.calls()
-	switch {
-	case len(calls) > 0 && breaksOff(calls[len(calls)-1].Arguments) && x.found["args-invalid-json"] == nil:
+	if len(calls) == 0 {
+		return
+	}
+	switch last := calls[len(calls)-1].Arguments; {
+	case strings.TrimSpace(last) != "" && kindOf(rawjson.Check([]byte(last), rawjson.Limits{})) == rawjson.KindEnd && x.found["args-invalid-json"] == nil:
 		x.find("length-unsaid", a.finish())
-	case len(calls) > 0 && len(calls[0].Arguments) > 8*truncateAt:
+	case len(calls[0].Arguments) > 8*truncateAt:
 		x.find("max-tokens-ignored")
 	}
-}
-
-// breaksOff reports whether arguments are truncated.
-func breaksOff(args string) bool {
-	return strings.TrimSpace(args) != "" && kindOf(rawjson.Check([]byte(args), rawjson.Limits{})) == rawjson.KindEnd
 }
 
 // probeWritten tests whether a model whose server refuses tools writes calls as text.

@@ -54,7 +54,7 @@ func (r *Run) judgeAsk(a *Ask, res *event.Result, got *seen) {
 	var calls []lathe.ToolCall
 	answered := len(res.History) > len(a.Messages)
 	if answered {
-		calls = toolCalls(&res.History[len(a.Messages)])
+		calls = res.History[len(a.Messages)].Calls()
 	}
 	switch res.Reason {
 	case lathe.ReasonUpstreamError:
@@ -81,14 +81,4 @@ func (r *Run) judgeAsk(a *Ask, res *event.Result, got *seen) {
 	if r.Class != "" && r.Error == "" {
 		r.setServerMessage(res)
 	}
-}
-
-func toolCalls(m *lathe.Message) []lathe.ToolCall {
-	var calls []lathe.ToolCall
-	for _, p := range m.Parts {
-		if c, ok := p.(lathe.ToolCall); ok {
-			calls = append(calls, c)
-		}
-	}
-	return calls
 }

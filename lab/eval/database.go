@@ -3,7 +3,6 @@ package eval
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -122,17 +121,6 @@ func (d *database) call(steps []step, args json.RawMessage) (json.RawMessage, er
 		}
 	}
 	return c.result, nil
-}
-
-// handler returns a function that executes the steps, for a mock.
-func (d *database) handler(steps []step) func(context.Context, json.RawMessage) (*lathe.Output, error) {
-	return func(_ context.Context, args json.RawMessage) (*lathe.Output, error) {
-		raw, err := d.call(steps, args)
-		if err != nil {
-			return nil, err
-		}
-		return &lathe.Output{Data: raw}, nil
-	}
 }
 
 // A stepCall is the state of one call: the bound values, a copy of the database that later steps read, and the changes made to it.

@@ -29,8 +29,6 @@ func fileName(s string) string {
 	return strings.TrimLeft(s, ".")
 }
 
-func makeDir(dir string) error { return os.MkdirAll(dir, 0o755) }
-
 // writeFile writes a file atomically: it is complete, or does not change.
 func writeFile(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".part-*")

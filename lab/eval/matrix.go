@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -192,7 +193,7 @@ type bench struct {
 func (b *bench) prepare() error {
 	for _, dir := range []string{b.opts.Dir, b.opts.Record} {
 		if dir != "" {
-			if err := makeDir(dir); err != nil {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return err
 			}
 		}

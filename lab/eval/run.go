@@ -206,7 +206,7 @@ type job struct {
 func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallback bool, o *Options) (*job, error) {
 	sc = sc.sampled(o.Sampling)
 	j := &job{target: t, scenario: sc, lathe: suite.MeasuresLathe, run: Run{Model: t.Name, Scenario: sc.ID, Trial: trial, Strategy: s, Fallback: fallback, Unguarded: o.Unguarded,
-		Control: sc.control(), Provokes: sc.provokes(), About: t.About, Attempts: 1, Sampling: sc.Sampling}}
+		Control: sc.control(), Provokes: slices.ContainsFunc(sc.Asserts, func(a assert) bool { return a.Provoked }), About: t.About, Attempts: 1, Sampling: sc.Sampling}}
 	played := ""
 	if u := o.UserModel; u != nil && sc.Simulator != nil && sc.Simulator.Instructions != "" {
 		j.user, j.run.UserModel, played = u, u.Name, u.Name+"\x00"+u.Identity
@@ -309,6 +309,7 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 	if r.Draft, err = t.stateAt(ws, draft); err != nil {
 		return nil, err
 	}
+	needsCalls := j.settings.ToolUseMode != lathe.ModeDisabled // a failed run without calls has the class NO_TOOL_CALLS
 	if sc.Gold != nil {
 		want, err := sc.goldDatabase()
 		if err != nil {
@@ -316,14 +317,14 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 		}
 		once := assert{Kind: assertCalled, Tool: anyTool, AtLeast: 1}
 		if !sc.goldCalls() {
-			once.AtLeast, once.AtMost = 0, new(int)
+			once.AtLeast, once.AtMost, needsCalls = 0, new(int), false
 		}
 		r.Checks = append(r.Checks, checkGold(want, r.Draft), once.check(o))
 	}
 	for i := range sc.Asserts {
 		r.Checks = append(r.Checks, sc.Asserts[i].check(o))
 	}
-	r.judge(res, got, j.requiresCalls(), j.lathe)
+	r.judge(res, got, needsCalls, j.lathe)
 	if err := t.missed(); err != nil {
 		r.OK, r.Scored, r.Class, r.Error = false, false, ClassReplay, err.Error()
 	}
@@ -350,14 +351,6 @@ func (j *job) loop(model lathe.Model, tools []lathe.Tool, opts tool.Options) (*l
 func (r *Run) ended(res *event.Result, at time.Time) {
 	r.ElapsedMS = at.Sub(r.Started).Milliseconds()
 	r.Reason, r.Text, r.Usage, r.Cost, r.History, r.Trace = res.Reason, res.Answer, res.Usage, res.Cost, res.History, res.Trace
-}
-
-// requiresCalls reports whether a failed run without calls is classified as NO_TOOL_CALLS.
-func (j *job) requiresCalls() bool {
-	if j.scenario.Gold != nil && !j.scenario.goldCalls() {
-		return false
-	}
-	return j.settings.ToolUseMode != lathe.ModeDisabled
 }
 
 // tools returns the tools of the run: those of the workspace, and the mocks.

@@ -76,11 +76,6 @@ func (sc *Scenario) control() bool {
 	})
 }
 
-// provokes reports whether the scenario provokes a mistake: it measures how a model recovers, not how well it uses tools.
-func (sc *Scenario) provokes() bool {
-	return slices.ContainsFunc(sc.Asserts, func(a assert) bool { return a.Provoked })
-}
-
 // sampled returns the scenario with those parameters of with that it does not set itself.
 func (sc *Scenario) sampled(with lathe.Sampling) *Scenario {
 	if with.Seed == nil && with.Temperature == nil && with.TopP == nil {

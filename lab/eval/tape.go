@@ -85,13 +85,6 @@ func (t *tape) save() error {
 	return saveJSON(t.path, t)
 }
 
-// keepUser records a message of a model that plays the user.
-func (t *tape) keepUser(text string) {
-	if t.recording {
-		t.User = append(t.User, text)
-	}
-}
-
 // userSaid returns the next recorded message of a model that plays the user. ok is false if nothing is replayed.
 func (t *tape) userSaid() (text string, ok bool, err error) {
 	if !t.playing {

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,13 @@ func (m *mockTool) build(unguarded bool, d *database) *mock.Tool {
 		spec.Hidden, spec.Allowlist = false, nil
 	}
 	if len(m.Steps) > 0 && d != nil {
-		return mock.New(spec, append(slices.Clone(m.Answers), mock.Func(d.handler(m.Steps)))...)
+		return mock.New(spec, append(slices.Clone(m.Answers), mock.Func(func(_ context.Context, args json.RawMessage) (*lathe.Output, error) {
+			raw, err := d.call(m.Steps, args)
+			if err != nil {
+				return nil, err
+			}
+			return &lathe.Output{Data: raw}, nil
+		}))...)
 	}
 	return mock.New(spec, m.Answers...)
 }

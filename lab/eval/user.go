@@ -102,8 +102,6 @@ func newConversation(sc *Scenario, by *UserModel, t *tape) (*conversation, error
 
 func (u *userSimulator) end() string { return cmp.Or(u.End, defaultEnd) }
 
-func (u *userSimulator) maxTurns() int { return cmp.Or(u.MaxTurns, defaultUserTurns) }
-
 // reply returns the reply of the user to an answer; ok is false if the conversation ends. The error wraps [errUserModel], [errUserTurns] or
 // [ErrReplay].
 func (c *conversation) reply(ctx context.Context, answer string) (text string, ok bool, err error) {
@@ -118,7 +116,7 @@ func (c *conversation) reply(ctx context.Context, answer string) (text string, o
 	if err != nil || !ok {
 		return "", false, err
 	}
-	if c.turns == c.sim.maxTurns() {
+	if c.turns == cmp.Or(c.sim.MaxTurns, defaultUserTurns) {
 		return "", false, fmt.Errorf("%w within %d messages of the user (max_turns)", errUserTurns, c.turns)
 	}
 	c.turns++
@@ -139,7 +137,9 @@ func (c *conversation) scripted(answer string) (string, bool) {
 func (c *conversation) played(ctx context.Context, answer string) (text string, ok bool, err error) {
 	if text, ok, err = c.tape.userSaid(); !ok && err == nil {
 		if text, err = c.ask(ctx, answer); err == nil {
-			c.tape.keepUser(text)
+			if c.tape.recording {
+				c.tape.User = append(c.tape.User, text)
+			}
 		}
 	}
 	if err != nil {

@@ -26,11 +26,9 @@ type step struct {
 
 func times(n int) func(*Options) int { return func(o *Options) int { return n * o.Trials } }
 
-func fixed(n int) func(*Options) int { return func(*Options) int { return n } }
-
 // steps are executed in this order.
 var steps = []step{
-	{name: "usage", requests: fixed(3), run: askUsage},
+	{name: "usage", requests: func(*Options) int { return 3 }, run: askUsage},
 	{name: "schema", requests: func(*Options) int { return 2 * len(schemaCases) }, run: askSchemas},
 	{name: "fidelity", requests: func(o *Options) int { return len(fidelityCases) * o.repeats() }, run: askFidelity},
 	{name: "trigger", requests: func(*Options) int { return len(triggers) }, run: askTriggers},
@@ -130,20 +128,15 @@ func fitsSchema(text, of []byte) bool {
 	return err == nil && len(s.Validate(text)) == 0
 }
 
-// valid reports whether the arguments of a call match the schema of its tool.
-func valid(c *lathe.ToolCall, tools []*lathe.ToolSpec) bool {
-	i := offered(c, tools)
-	return i >= 0 && !c.Incomplete && fitsSchema([]byte(c.Arguments), tools[i].Schema)
-}
-
-// allValid reports whether an answer has calls and all of them are valid.
+// allValid reports whether an answer has calls and the arguments of all of them match the schemas of their tools.
 func allValid(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
 	if hasBadArguments(a) {
 		return false
 	}
 	calls := a.Finish.Message.Calls()
 	for i := range calls {
-		if !valid(&calls[i], tools) {
+		at := offered(&calls[i], tools)
+		if at < 0 || calls[i].Incomplete || !fitsSchema([]byte(calls[i].Arguments), tools[at].Schema) {
 			return false
 		}
 	}

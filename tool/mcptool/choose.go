@@ -14,9 +14,6 @@ import (
 // offers reports whether the configuration offers the server's tool with the name remote. The definition must also be accepted.
 func (s *Server) offers(remote string) bool { return policy.Selected(s.Tools, s.Exclude, remote) }
 
-// isPattern reports whether an entry of Tools or Exclude may match more than one name.
-func isPattern(s string) bool { return strings.ContainsAny(s, "*?") }
-
 // toolName returns the name under which the server's tool with the name remote is offered.
 func (s *Server) toolName(remote string) string {
 	if name, ok := s.Rename[remote]; ok {
@@ -71,7 +68,7 @@ func (s *Server) missing(names []string) []ToolStatus {
 			}
 			if settings[name] == nil {
 				st := ToolStatus{Name: s.toolName(name), Remote: name, State: ToolMissing, Reason: "the server has no such tool"}
-				if isList && isPattern(name) {
+				if isList && strings.ContainsAny(name, "*?") {
 					st.Name, st.Reason = s.Name+"__"+name, "no tool of the server has a name of this pattern"
 				}
 				out = append(out, st)

@@ -151,11 +151,6 @@ func (s *supervisor) asked(ctx context.Context, x *session, method string, req m
 	return res, nil
 }
 
-// wantsInput reports whether a result of protocol version 2026-07-28 contains questions in place of a result.
-func wantsInput(result []byte) bool {
-	return rawjson.TextAt(result, "resultType") == "input_required"
-}
-
 // An inputError is the reason why questions are not answered. Its text is for the model.
 type inputError struct{ why string }
 

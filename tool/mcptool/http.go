@@ -41,13 +41,6 @@ type gate struct {
 	unauthorized atomic.Pointer[oauth.Error]
 }
 
-// plainClient returns a client that uses no proxies of the environment.
-func plainClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.Proxy = nil
-	return &http.Client{Transport: t}
-}
-
 // newGate returns a client whose transport is the gate, and the gate.
 func newGate(s *Server, client *http.Client, t *tap) (*http.Client, *gate, error) {
 	u, err := url.Parse(s.URL)
@@ -91,7 +84,7 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	case "application/json":
 		resp.Body = &jsonBody{src: resp.Body, gate: g, id: id}
 	case "text/event-stream":
-		resp.Body = newEventBody(ctx, resp.Body, g)
+		resp.Body = &eventBody{src: resp.Body, gate: g, ctx: ctx, events: sse.NewReader(resp.Body, &sse.Options{MaxLine: g.max, MaxEvent: g.max})}
 	default:
 		resp.Body = limited(resp.Body, g.max)
 	}
@@ -235,11 +228,6 @@ type eventBody struct {
 	rest   []byte
 	seen   bool // an event had an id, so the stream can be resumed
 	err    error
-}
-
-func newEventBody(ctx context.Context, src io.ReadCloser, g *gate) *eventBody {
-	return &eventBody{src: src, gate: g, ctx: ctx,
-		events: sse.NewReader(src, &sse.Options{MaxLine: g.max, MaxEvent: g.max})}
 }
 
 func (b *eventBody) Read(p []byte) (int, error) {

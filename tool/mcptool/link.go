@@ -62,11 +62,6 @@ func checkLink(address string) error {
 	return errLink
 }
 
-// requiresURL reports whether an error of the server requires that the user visit a URL first.
-func requiresURL(fault []byte) bool {
-	return string(rawjson.At(fault, "code")) == codeURLRequired
-}
-
 // askToOpen asks the user of the call's client to visit the URLs in the error fault. If it returns nil, the caller may repeat the call.
 func (s *supervisor) askToOpen(ctx context.Context, fault []byte) error {
 	questions := map[string]tool.Question{}

@@ -74,11 +74,11 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 		if round > 1 { // the server has begun to handle the call in an earlier round
 			got.sent, got.unhandled = true, false
 		}
-		openFirst := got.result == nil && requiresURL(got.fault)
+		openFirst := got.result == nil && string(rawjson.At(got.fault, "code")) == codeURLRequired // the user must visit a URL first
 		if got.result == nil && !openFirst {
 			return t.failed(ctx, cause, x, got)
 		}
-		if !openFirst && !wantsInput(got.result) {
+		if !openFirst && rawjson.TextAt(got.result, "resultType") != "input_required" { // protocol version 2026-07-28 has questions in place of a result
 			out, err := t.answer(got.result)
 			return out, nil, err
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe/internal/jsonlines"
 )
 
 // legacyProtocol is the last protocol version whose connections begin with `initialize`. If a server does not answer the newer request, the
@@ -85,7 +87,8 @@ func (x *session) connectStdio(ctx context.Context, s *supervisor, legacy bool) 
 		return err
 	}
 	x.proc = p
-	x.mcp, err = x.newClient(s).Connect(ctx, newStdioConn(p, x, s.conf.MaxLineBytes, s.opts.StopGrace), sessionOptions(legacy))
+	x.mcp, err = x.newClient(s).Connect(ctx, &stdioConn{proc: p, tap: x.tap, lost: x.stop, grace: s.opts.StopGrace,
+		lines: jsonlines.NewReader(p.stdout, s.conf.MaxLineBytes)}, sessionOptions(legacy))
 	return err
 }
 

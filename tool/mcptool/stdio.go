@@ -25,10 +25,6 @@ type stdioConn struct {
 	writeMu sync.Mutex
 }
 
-func newStdioConn(p *process, x *session, maxLine int, grace time.Duration) *stdioConn {
-	return &stdioConn{proc: p, tap: x.tap, lost: x.stop, grace: grace, lines: jsonlines.NewReader(p.stdout, maxLine)}
-}
-
 // Connect implements [mcp.Transport]. It returns c, which is already connected.
 func (c *stdioConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 

@@ -53,7 +53,9 @@ func newSupervisor(conf Server, opts *Options, onChange func(*supervisor)) *supe
 	} else {
 		s.status.Transport, s.status.Target = "http", conf.URL
 		if s.http = conf.Client; s.http == nil {
-			s.http = plainClient()
+			t := http.DefaultTransport.(*http.Transport).Clone()
+			t.Proxy = nil // the proxies of the environment are not used
+			s.http = &http.Client{Transport: t}
 		}
 	}
 	return s
