@@ -217,7 +217,7 @@ export default async function operate({ page, context, base, view, server: lathe
     await open(path, title);
     await page.getByText(has).first().waitFor();
     if (path === "audit") {
-      if (view.isMobile) check("who, what and when of a line", await page.locator(".tbody .tr").first().locator("[data-col]").evaluateAll((all) => all.map((c) => c.dataset.col)), ["audit-time", "audit-what", "audit-who", "audit-tool", "decision"]);
+      if (view.isMobile) check("who, what and when of a line", await page.locator(".tbody .tr").first().locator("[data-col]").evaluateAll((all) => all.map((c) => c.dataset.col)), ["audit-time", "audit-what", "outcome", "audit-who", "audit-tool", "decision"]);
       await page.locator(".tbody .tr").first().press("Enter");
       const line = page.getByRole("complementary", { name: /^Line \d+$/ });
       await line.waitFor();
