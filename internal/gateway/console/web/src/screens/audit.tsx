@@ -26,7 +26,13 @@ const Who = ({ of: l }: { of: Line }) => <span class={l.by || l.principal ? "" :
 // outcomeOf is how what a line reports has ended, as a state; "" for a line without an outcome.
 function outcomeOf({ type, status = "", decision }: Line): string {
   if (type === "RunResumed") return ""; // its status is what the run waited for
-  return status === "error" ? decision === "deny" ? "denied" : "failed" : status === "ok" || status === "success" ? "completed" : status;
+  return status === "error" ? decision === "deny" ? "denied" : "failed" : status === "success" ? "ok" : status;
+}
+
+// Reason is the rule and the approver of a decision.
+function Reason({ of: l }: { of: Line }) {
+  const text = [l.rule, l.by && `by ${l.by}`].filter(Boolean).join(", ");
+  return <span class="soft" title={visible(text)}><Seen text={text} /></span>;
 }
 
 const idEnd = 8; // characters of a run's id that rows show
@@ -52,13 +58,13 @@ function begin(since: string): number {
 
 const columns: Column<Line>[] = [
   { key: "n", title: "Line", cell: (l) => <span class="num">{l.n}</span>, width: "4.5rem", phone: false },
-  { key: "audit-time", title: "Time", cell: (l) => <Time at={l.time} exact />, width: "12.5rem", phone: true },
+  { key: "audit-time", title: "Time", cell: (l) => <Time at={l.time} exact />, width: "11.5rem", phone: true },
   { key: "audit-what", title: "What", cell: (l) => <span title={visible(what(l))}><Seen text={said(what(l))} /></span>, width: "minmax(8rem, 1.2fr)", phone: true },
   { key: "audit-who", title: "Who", cell: (l) => <Who of={l} />, phone: "only" },
   { key: "audit-tool", title: "Tool", cell: (l) => <Seen text={l.tool ?? ""} />, phone: 2 },
-  { key: "decision", title: "Decision", cell: (l) => l.decision ? <><Badge kind={kinds[l.decision] ?? ""}>{words(l.decision)}</Badge> {(l.rule || l.by) && <span class="soft"><Seen text={[l.rule, l.by && `by ${l.by}`].filter(Boolean).join(", ")} /></span>}</> : null, width: "minmax(0, 1.3fr)", phone: 2 },
-  { key: "outcome", title: "Outcome", cell: (l) => { const of = outcomeOf(l); return of && <StateBadge of={of} />; }, width: "9.5rem", phone: true },
-  { key: "by", title: "Key", cell: (l) => <Who of={l} />, width: "6rem" },
+  { key: "decision", title: "Decision", cell: (l) => l.decision ? <><Badge kind={kinds[l.decision] ?? ""}>{words(l.decision)}</Badge> <Reason of={l} /></> : null, width: "minmax(0, 1.3fr)", phone: 2 },
+  { key: "outcome", title: "Outcome", cell: (l) => { const of = outcomeOf(l); return of && <StateBadge of={of} />; }, width: "9rem", phone: true },
+  { key: "by", title: "Key", cell: (l) => <Who of={l} />, width: "5rem" },
   { key: "run", title: "Run", cell: (l) => <RunId id={l.run_id} />, width: "6.5rem" },
 ];
 
