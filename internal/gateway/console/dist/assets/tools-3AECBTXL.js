@@ -1,2 +1,0 @@
-/* Licences of the libraries in this file: NOTICE.txt */
-import{i as a,j as b,k as c}from"./chunk-OJRNAXYK.js";import"./chunk-FPNDKDQG.js";import"./chunk-CEU72ERE.js";import"./chunk-PJGPQZAK.js";import"./chunk-OOJM4CTU.js";export{c as default,b as errorRate,a as verdict};
