@@ -19,13 +19,14 @@ interface Audit { ok: boolean; broken?: string; lines: number; files: number; he
 const what = (l: Line) => l.type || l.kind;
 const said = (name: string) => { const w = words(name.replace(/([a-z])(?=[A-Z])/g, "$1 ")); return w.charAt(0).toUpperCase() + w.slice(1).toLowerCase(); };
 
-// whoOf names who caused a line. The approver of a decision is named beside the decision.
-const whoOf = (l: Line) => (l.decision ? l.principal || l.by : l.by || l.principal) || (["begin", "rotated", "recovered"].includes(l.kind) ? "gateway" : "no key");
-const Who = ({ of: l }: { of: Line }) => <span class={l.by || l.principal ? "" : "soft"}><Seen text={whoOf(l)} /></span>;
+// keyOf is the key that caused a line, "" for none. The approver of a decision is named beside the decision.
+const keyOf = (l: Line) => !l.decision && l.by || l.principal || "";
+const whoOf = (l: Line) => keyOf(l) || (["begin", "rotated", "recovered"].includes(l.kind) ? "gateway" : "no key");
+const Who = ({ of: l }: { of: Line }) => <span class={keyOf(l) ? "" : "soft"}><Seen text={whoOf(l)} /></span>;
 
 // outcomeOf is how what a line reports has ended, as a state; "" for a line without an outcome.
 function outcomeOf({ type, status = "", decision }: Line): string {
-  if (type === "RunResumed") return ""; // its status is what the run waited for
+  if (type === "RunPaused" || type === "RunResumed") return ""; // its status is what the run waits for
   return status === "error" ? decision === "deny" ? "denied" : "failed" : status === "success" ? "ok" : status;
 }
 
