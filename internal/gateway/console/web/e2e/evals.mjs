@@ -35,6 +35,7 @@ export default async function ({ page, base, bin, server, view, check, axe, shot
   await page.reload();
   await page.locator('.tbody [data-key="first"]').waitFor();
   await axe("evaluations");
+  if (view.isMobile) check("the date is beside the models", await page.locator('.tbody [data-key="first"]').evaluate((row) => { const [date, models] = ["began", "models"].map((c) => row.querySelector(`[data-col="${c}"]`).getBoundingClientRect()); return date.right <= models.left && Math.abs(date.top - models.top) < 4; }));
   await shot("list");
 
   // Into a result, a case and a run by keyboard.

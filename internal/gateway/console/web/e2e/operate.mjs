@@ -217,7 +217,7 @@ export default async function operate({ page, context, base, view, server: lathe
     await open(path, title);
     await page.getByText(has).first().waitFor();
     if (path === "audit") {
-      if (view.isMobile) check("who, what and when of a line", await page.locator(".tbody .tr").first().locator("[data-col]").evaluateAll((all) => all.map((c) => c.dataset.col)), ["audit-time", "audit-what", "audit-who", "audit-tool", "decision"]);
+      if (view.isMobile) check("who, what and when of a line", await page.locator(".tbody .tr").first().locator("[data-col]").evaluateAll((all) => all.map((c) => c.dataset.col)), ["audit-time", "audit-what", "outcome", "audit-who", "audit-tool", "decision"]);
       await page.locator(".tbody .tr").first().press("Enter");
       const line = page.getByRole("complementary", { name: /^Line \d+$/ });
       await line.waitFor();
@@ -230,6 +230,11 @@ export default async function operate({ page, context, base, view, server: lathe
       await page.getByText("No line fits.").waitFor();
       await axe("a table without rows");
       await page.getByLabel("Search").fill("");
+      await page.getByLabel("Search").fill("RunFinished");
+      const finished = page.locator(".tbody .tr", { hasText: "Run finished" }).first(), cell = (row, name) => row.locator(`[data-col="${name}"]`).innerText().then((t) => t.replace(/\s+/g, " "));
+      check("how a run ended, and for which key", [await cell(finished, "outcome"), await cell(finished, view.isMobile ? "audit-who" : "by")], ["✓ completed", "no key"]);
+      if (!view.isMobile) check("the end of its id, and all of it", [await cell(finished, "run").then((t) => t.length), await finished.locator("a > span").getAttribute("title").then((t) => /^run_.{20,}/.test(t))], [9, true]);
+      await page.getByLabel("Search").fill("");
       const lines = Number(await page.getByRole("table").getAttribute("aria-rowcount"));
       await page.getByLabel("Decision").selectOption("ask");
       check("the lines of a decision", Number(await page.getByRole("table").getAttribute("aria-rowcount")) < lines);
@@ -240,10 +245,20 @@ export default async function operate({ page, context, base, view, server: lathe
       await page.locator(".filters label", { hasText: /^Time/ }).locator("select").selectOption("24h");
       await page.locator(".tbody .tr").first().waitFor();
     }
+    if (path === "limits") {
+      check("the limits of all models, once", await page.getByText(/^Limits of a run, with every model: .*8 model calls/).count(), 1);
+      await page.getByRole("button", { name: "Copy lathe keys new" }).waitFor();
+    }
     if (path.startsWith("settings")) {
       await page.locator(".tbody .tr").first().press("Enter");
       const setting = page.getByRole("complementary", { name: "Setting tools.builtin" });
       check("what a setting means", await setting.innerText().then((t) => ["Default", "A change needs", "a reload"].every((part) => t.includes(part)) && t.length > 150));
+      await setting.getByRole("button", { name: "Close" }).press("Enter");
+      await page.getByLabel("Search").fill("");
+      await page.getByLabel("Section").selectOption("policy");
+      await page.waitForFunction(() => [...document.querySelectorAll(".tbody .tr")].every((r) => r.dataset.key.startsWith("policy.")));
+      await page.getByRole("link", { name: "lathe.yaml:6" }).press("Enter");
+      await page.getByRole("complementary", { name: "Setting policy.tools.calculator" }).waitFor();
     }
     await axe(path);
     await shot(path.split("?")[0]);

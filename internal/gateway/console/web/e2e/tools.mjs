@@ -24,6 +24,7 @@ export default async function ({ page, base, view, check, axe, shot }) {
 
   await page.goto(`${base}tools`);
   await page.locator('[data-key="t__slow"]').getByText(view.isMobile ? "Count steps" : "steps, label?").waitFor();
+  if (view.isMobile) check("effect and error rate on a phone", await page.locator('[data-key="t__rows"]').innerText().then((t) => t.includes("read only") && t.includes("0 % failed")));
   await page.locator('[data-key="t__rows"]').press("Enter");
 
   // The calls of runs: opened, with arguments and result, which fill the form.
@@ -57,6 +58,7 @@ export default async function ({ page, base, view, check, axe, shot }) {
 
   // A call in progress counts its seconds and can be cancelled.
   await page.goto(`${base}tools/t__slow`);
+  check("a required number is empty", await page.getByLabel("steps required").inputValue(), "");
   await page.getByLabel("steps required").fill("5000");
   await page.getByRole("button", { name: "Call", exact: true }).press("Enter");
   await page.getByRole("button", { name: /^Calling/ }).waitFor();

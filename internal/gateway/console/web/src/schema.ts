@@ -143,6 +143,12 @@ function near(s: Schema): number {
 
 const mostItems = 20; // that a form begins with
 
+// begins reports whether a form begins with a value of a required member. A number without a default is left to the person.
+function begins(given: unknown, root: unknown): boolean {
+  const s = shape(given, root);
+  return s.kind !== "number" || s.nullable || s.schema.default !== undefined;
+}
+
 // initial returns the value with which the form of a required schema begins.
 export function initial(given: unknown, root: unknown, depth = 0): Json {
   const s = shape(given, root);
@@ -152,7 +158,7 @@ export function initial(given: unknown, root: unknown, depth = 0): Json {
   switch (s.kind) {
     case "object": {
       const required = new Set(s.schema.required as string[] ?? []);
-      return Object.fromEntries(Object.entries(s.schema.properties as Schema).filter(([k]) => required.has(k)).map(([k, m]) => [k, initial(m, root, depth + 1)]));
+      return Object.fromEntries(Object.entries(s.schema.properties as Schema).filter(([k, m]) => required.has(k) && begins(m, root)).map(([k, m]) => [k, initial(m, root, depth + 1)]));
     }
     case "array": return items(s.schema, root, depth);
     case "string": return "";

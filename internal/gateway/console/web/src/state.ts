@@ -8,7 +8,7 @@ export interface State { kind: Kind; sign: string; name: string }
 const states = new Map<string, [kind: Kind, sign: string, name?: string]>(Object.entries({
   running: ["run", "◌"], writing: ["run", "◌", "writing the call"],
   parked: ["wait", "●", "waiting"], awaiting_approval: ["wait", "●"], awaiting_tool_results: ["wait", "●", "awaiting results"],
-  completed: ["ok", "✓"], limited: ["wait", "△"], cancelled: ["", "■"], failed: ["bad", "✗"],
+  completed: ["ok", "✓"], ok: ["ok", "✓"], limited: ["wait", "△"], cancelled: ["", "■"], failed: ["bad", "✗"],
   approved: ["ok", "✓"], edited: ["ok", "✓", "approved, edited"], answered: ["ok", "✓", "answered instead"], denied: ["bad", "⊘"], expired: ["bad", "⊘"], withdrawn: ["", "■"],
 }));
 

@@ -21,6 +21,12 @@ for (const { name, schema, initial: want } of schemas) {
   });
 }
 
+for (const { name, schema, first } of schemas.filter((s) => s.first)) {
+  test(`a number of ${name} in a list begins with ${first}`, () => {
+    assert.equal(text(initial(Object.values(schema.properties)[0], schema)), first);
+  });
+}
+
 test("numbers keep their digits", () => {
   assert.equal(text({ n: new Raw("12345678901234567890"), list: [new Raw("1.10")] }), '{\n  "n": 12345678901234567890,\n  "list": [\n    1.10\n  ]\n}');
   assert.equal(text(from(JSON.parse('{"a":[1,null,true,"x"]}'))), '{\n  "a": [\n    1,\n    null,\n    true,\n    "x"\n  ]\n}');

@@ -20,7 +20,7 @@ export interface Arguments {
 // same reports whether two texts of JSON are equal but for spaces.
 const same = (a: string, b: string) => a.replace(/\s/g, "") === b.replace(/\s/g, "");
 
-// useArguments keeps what is entered. It begins with the required arguments, empty.
+// useArguments keeps what is entered. It begins with the required arguments, empty, and without numbers.
 export function useArguments(schema: unknown): Arguments {
   const [{ value, raw, tab }, set] = useState(() => ({ value: initial(schema, schema), raw: "", tab: "form" as "form" | "json" }));
   const written = tab === "json" ? raw : text(value);

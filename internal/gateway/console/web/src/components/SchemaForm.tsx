@@ -40,7 +40,7 @@ export function SchemaField(p: Props) {
   }
   if (kind === "boolean") return <div class="form-field">{label}<select id={id} aria-describedby={described} value={absent ? "" : String(p.value)} onChange={(e) => p.change(e.currentTarget.value === "" ? undefined : e.currentTarget.value === "true")}>
     {(!p.required || absent) && <option value="">not given</option>}<option value="true">true</option><option value="false">false</option></select>{hint}{asNull}</div>;
-  if (kind === "number") return <div class="form-field">{label}<input id={id} inputMode="decimal" autocomplete="off" aria-describedby={described} value={p.value instanceof Raw ? p.value.text : ""} onInput={(e) => { const t = e.currentTarget.value.trim(); p.change(t === "" && !p.required ? undefined : new Raw(t, true)); }} />{hint}{asNull}</div>;
+  if (kind === "number") return <div class="form-field">{label}<input id={id} inputMode="decimal" autocomplete="off" required={p.required} aria-describedby={described} value={p.value instanceof Raw ? p.value.text : ""} onInput={(e) => { const t = e.currentTarget.value.trim(); p.change(t === "" && !p.required ? undefined : new Raw(t, true)); }} />{hint}{asNull}</div>;
   if (kind === "string") {
     const value = typeof p.value === "string" ? p.value : "";
     const set = (t: string) => p.change(t === "" && !p.required ? undefined : t);

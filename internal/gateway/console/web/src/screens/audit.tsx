@@ -1,7 +1,7 @@
 // The audit log: its newest lines, and whether its chain is whole.
 
 import { enc, now, Refusal } from "../api";
-import { Badge, Copy, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
+import { Badge, Copy, Empty, ErrorState, Link, Loading, PageHeader, Seen, StateBadge, Time } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { TimeRange } from "../components/TimeRange";
 import { download } from "../download";
@@ -19,8 +19,29 @@ interface Audit { ok: boolean; broken?: string; lines: number; files: number; he
 const what = (l: Line) => l.type || l.kind;
 const said = (name: string) => { const w = words(name.replace(/([a-z])(?=[A-Z])/g, "$1 ")); return w.charAt(0).toUpperCase() + w.slice(1).toLowerCase(); };
 
-// whoOf names who caused a line, for rows that have no column of their own for the key.
-const whoOf = (l: Line) => l.by || l.principal || (["begin", "rotated", "recovered"].includes(l.kind) ? "gateway" : "no key");
+// keyOf is the key that caused a line, "" for none. The approver of a decision is named beside the decision.
+const keyOf = (l: Line) => !l.decision && l.by || l.principal || "";
+const whoOf = (l: Line) => keyOf(l) || (["begin", "rotated", "recovered"].includes(l.kind) ? "gateway" : "no key");
+const Who = ({ of: l }: { of: Line }) => <span class={keyOf(l) ? "" : "soft"}><Seen text={whoOf(l)} /></span>;
+
+// outcomeOf is how what a line reports has ended, as a state; "" for a line without an outcome.
+function outcomeOf({ type, status = "", decision }: Line): string {
+  if (type === "RunPaused" || type === "RunResumed") return ""; // its status is what the run waits for
+  return status === "error" ? decision === "deny" ? "denied" : "failed" : status === "success" ? "ok" : status;
+}
+
+// Reason is the rule and the approver of a decision.
+function Reason({ of: l }: { of: Line }) {
+  const text = [l.rule, l.by && `by ${l.by}`].filter(Boolean).join(", ");
+  return <span class="soft" title={visible(text)}><Seen text={text} /></span>;
+}
+
+const idEnd = 8; // characters of a run's id that rows show
+
+function RunId({ id = "" }: { id?: string }) {
+  const end = <span title={visible(id)}><Seen text={id.length > idEnd + 1 ? `…${id.slice(-idEnd)}` : id} /></span>;
+  return id.startsWith("run_") ? <Link to={`/runs/${enc(id)}`}>{end}</Link> : end;
+}
 
 const keysOf = (l: Line) => [l.principal, l.by].filter((k): k is string => Boolean(k));
 
@@ -38,13 +59,14 @@ function begin(since: string): number {
 
 const columns: Column<Line>[] = [
   { key: "n", title: "Line", cell: (l) => <span class="num">{l.n}</span>, width: "4.5rem", phone: false },
-  { key: "audit-time", title: "Time", cell: (l) => <Time at={l.time} exact />, width: "12.5rem", phone: true },
+  { key: "audit-time", title: "Time", cell: (l) => <Time at={l.time} exact />, width: "11.5rem", phone: true },
   { key: "audit-what", title: "What", cell: (l) => <span title={visible(what(l))}><Seen text={said(what(l))} /></span>, width: "minmax(8rem, 1.2fr)", phone: true },
-  { key: "audit-who", title: "Who", cell: (l) => <Seen text={whoOf(l)} />, phone: "only" },
+  { key: "audit-who", title: "Who", cell: (l) => <Who of={l} />, phone: "only" },
   { key: "audit-tool", title: "Tool", cell: (l) => <Seen text={l.tool ?? ""} />, phone: 2 },
-  { key: "decision", title: "Decision", cell: (l) => l.decision ? <><Badge kind={kinds[l.decision] ?? ""}>{words(l.decision)}</Badge> {l.rule && <span class="soft"><Seen text={l.rule} /></span>}</> : null, phone: 2 },
-  { key: "by", title: "Key", cell: (l) => <Seen text={l.by || l.principal || ""} />, width: "7rem" },
-  { key: "run", title: "Run", cell: (l) => l.run_id?.startsWith("run_") ? <Link to={`/runs/${enc(l.run_id)}`}><Seen text={l.run_id} /></Link> : <Seen text={l.run_id ?? ""} /> },
+  { key: "decision", title: "Decision", cell: (l) => l.decision ? <><Badge kind={kinds[l.decision] ?? ""}>{words(l.decision)}</Badge> <Reason of={l} /></> : null, width: "minmax(0, 1.3fr)", phone: 2 },
+  { key: "outcome", title: "Outcome", cell: (l) => { const of = outcomeOf(l); return of && <StateBadge of={of} />; }, width: "9rem", phone: true },
+  { key: "by", title: "Key", cell: (l) => <Who of={l} />, width: "5rem" },
+  { key: "run", title: "Run", cell: (l) => <RunId id={l.run_id} />, width: "6.5rem" },
 ];
 
 const mostKinds = 40; // choices of a filter

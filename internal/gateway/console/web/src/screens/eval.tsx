@@ -109,10 +109,10 @@ export default function Eval({ params }: ScreenProps) {
         {data.models.map((m) => <tr key={nameOf(m)}><th scope="row"><Seen text={nameOf(m)} /></th><td><Rate m={m} was={twin(m)} /></td><td class="num">{m.ok}/{m.runs}</td><td class="num">{m.errors}</td><td class="num">{measured(m.ms_p50)}{twin(m) && <span class="soft"> {share(twin(m)!.ms_p50, m.ms_p50)}</span>}</td><td class="num">{measured(m.ms_p95)}</td><td class="num">{m.cost ? money(m.cost) : "not known"}</td></tr>)}
       </PlainTable>
       <section class="stack" aria-labelledby="cases-h"><h2 id="cases-h">Cases</h2>
-        <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
+        {cases.length > 0 && <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
           <label>Show<select value={param("show")} onChange={(e) => setParams({ show: e.currentTarget.value })}><option value="">all cases</option><option value="failed">those that a run did not pass</option>{was && <option value="changed">those that changed</option>}</select></label>
-          <span class="soft small">{count(rows.length, "case")}; Enter shows the runs of one</span></div>
-        <div class="eval-table"><DataTable label="Cases" columns={columns} rows={rows} rowKey={(c) => c.scenario} to={(c) => link({ case: c.scenario, run: "" })} empty={<Empty title="No case fits." />} /></div>
+          <span class="soft small">{count(rows.length, "case")}; Enter shows the runs of one</span></div>}
+        <div class="eval-table"><DataTable label="Cases" columns={columns} rows={rows} rowKey={(c) => c.scenario} to={(c) => link({ case: c.scenario, run: "" })} empty={<Empty title={cases.length ? "No case fits." : "This result has no cases."} />} /></div>
       </section>
       {chosen && <section class="stack" aria-labelledby="runs-h"><h2 id="runs-h">Runs of <Seen text={chosen.scenario} /></h2>
         <PlainTable label="Runs of the case" head={["Run", "Model", "Outcome", "Why", "Time"]}>

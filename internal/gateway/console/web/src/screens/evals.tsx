@@ -20,7 +20,7 @@ const columns: Column<Result>[] = [
   { key: "id", title: "Result", cell: (r) => <Seen text={r.id} />, width: "minmax(7rem, 1fr)", value: (r) => r.id },
   { key: "suite", title: "Suite", cell: (r) => <Seen text={r.suite ?? ""} />, width: "minmax(5rem, .6fr)", value: (r) => r.suite ?? "" },
   { key: "status", title: "Outcome", cell: (r) => r.problem ? <Badge kind="bad">not readable</Badge> : <Badge kind={outcome[r.status ?? ""] ?? ""}>{r.status ?? "unknown"}</Badge>, width: "7rem", phone: true, value: (r) => r.status ?? "" },
-  { key: "started", title: "Began", cell: (r) => r.started ? <Time at={r.started} /> : "", width: "7rem", phone: 2, value: (r) => r.started ?? "" },
+  { key: "began", title: "Began", cell: (r) => r.started ? <Time at={r.started} /> : "", width: "7rem", phone: 2, value: (r) => r.started ?? "" },
   { key: "models", title: "Models, rate and interval of 95 %", cell: (r) => <Seen text={r.problem ?? r.models.map((m) => `${nameOf(m)} ${interval(m)}`).join(" · ")} />, width: "minmax(0, 3fr)", phone: 2 },
 ];
 

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { isGone } from "../api";
 import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, StateBadge, Time } from "../components/basics";
+import { Command } from "../components/ErrorState";
 import type { Run, RunPage } from "../run/types";
 import { useResource } from "../resource";
 import { failureName, ofRun } from "../state";
@@ -45,8 +46,10 @@ function Entries({ all }: { all: Model[] }) {
   const lastRun = useLastRuns();
   const [whole, set] = useState(false);
   const used = (m: Model) => m.provider !== "sim" || m.default || lastRun.of(m) !== undefined, shown = whole ? all : all.filter(used), rest = all.length - all.filter(used).length;
-  return <><PlainTable label="Entries of models and their limits" head={["Entry", "Model", "Provider", "Last run", "Tool calls", "Limits of a run"]}>{shown.map((m) => <tr key={m.name}>
-      <th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}</th><td><Seen text={m.model ?? m.name} /></td><td><Seen text={m.provider} /></td><td class="wide-cell">{lastRun.show(m)}</td><td>{m.supports_tools ? words(m.dialect) : <Badge>no tools</Badge>}</td><td class="wide-cell">{limitsOf(m)}</td></tr>)}</PlainTable>
+  const own = new Set(all.map(limitsOf)).size > 1; // limits that all entries have are shown once
+  return <>{!own && all[0] && <p class="soft small">Limits of a run, with every model: {limitsOf(all[0])}.</p>}
+    <PlainTable label="Entries of models and their limits" head={["Entry", "Model", "Provider", "Last run", "Tool calls", ...(own ? ["Limits of a run"] : [])]}>{shown.map((m) => <tr key={m.name}>
+      <th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}</th><td><Seen text={m.model ?? m.name} /></td><td><Seen text={m.provider} /></td><td class="wide-cell">{lastRun.show(m)}</td><td>{m.supports_tools ? words(m.dialect) : <Badge>no tools</Badge>}</td>{own && <td class="wide-cell">{limitsOf(m)}</td>}</tr>)}</PlainTable>
     {rest > 0 && <div><button type="button" class="quiet small" aria-expanded={whole} onClick={() => set(!whole)}>{whole ? "Show fewer models" : `Show ${count(rest, "simulated model")} more`}</button></div>}</>;
 }
 
@@ -99,7 +102,7 @@ export default function Models() {
     </section>
     <section class="stack" aria-labelledby="keys-h"><h2 id="keys-h">Keys</h2>
       {keys.error && !keys.data && <ErrorState error={keys.error} retry={keys.reload} />}
-      {keys.data?.data.length === 0 && !after && <Empty title="This gateway has no keys.">Every process on its machine may call it. <code>keys</code> in lathe.yaml names some.</Empty>}
+      {keys.data?.data.length === 0 && !after && <Empty title="This gateway has no keys.">Every process on its machine may call it. <Command>lathe keys new</Command> prints a key and its hash. Put the hash into lathe.yaml as <code>keys.NAME.sha256</code>.</Empty>}
       <div class="cards">{keys.data?.data.map((k) => <article key={k.name} class="card-box" aria-label={k.name}><div class="approval-head"><strong><Seen text={k.name} /></strong><Badge kind={k.role === "admin" ? "wait" : ""}>{k.role}</Badge><span class="soft small">{count(k.active, "request")} in progress</span></div>
         <dl class="facts"><dt>Models</dt><dd><Seen text={k.models ? k.models.join(", ") || "none" : "all"} /></dd><dt>Tools</dt><dd><Seen text={k.tools ? k.tools.join(", ") || "none" : "all"} /></dd><dt>Decides about</dt><dd><Seen text={k.role === "admin" ? "all runs" : k.approve.join(", ") || "none"} /></dd>
           <dt>Limits</dt><dd>{[k.requests_per_minute ? `${k.requests_per_minute} requests a minute` : "", k.concurrency ? `${k.concurrency} requests at once` : "", k.max_tokens_total && k.max_tokens_total <= Number.MAX_SAFE_INTEGER ? `${k.max_tokens_total.toLocaleString()} tokens a run` : "", k.max_cost ? `$${k.max_cost} a run` : ""].filter(Boolean).join(", ") || "none of its own"}</dd>

@@ -56,7 +56,7 @@ function One({ p, reload }: { p: Pin; reload: () => void }) {
     document.querySelector<HTMLElement>("h1")?.focus();
   };
   const blocked = p.state === "blocked", folded = blocked && kept.value.has(p.digest ?? "");
-  const head = <div class="approval-head"><h2 id={`p-${p.name}`}><Seen text={p.name} /></h2><Badge kind={p.state === "ready" ? "ok" : blocked ? "bad" : "wait"}>{p.state === "ready" ? "accepted" : p.state}</Badge>
+  const head = <div class="approval-head"><h2 id={`p-${p.name}`}><Seen text={p.name} /></h2><span class="soft small">of server <Link to="/servers"><Seen text={p.server} /></Link></span><Badge kind={p.state === "ready" ? "ok" : blocked ? "bad" : "wait"}>{p.state === "ready" ? "accepted" : p.state}</Badge>
     {p.accepted_at && <span class="soft small">{blocked ? "an earlier one was accepted" : "accepted"} <Time at={p.accepted_at} /></span>}
     {folded && <button type="button" class="quiet small" onClick={() => keep(false)}>Look at it again<span class="unseen">: {visible(p.name)}</span></button>}</div>;
   if (folded) return <article class="card-box" aria-labelledby={`p-${p.name}`}>{head}<p class="soft small">You kept it blocked. No model is offered it.</p></article>;
@@ -69,7 +69,7 @@ function One({ p, reload }: { p: Pin; reload: () => void }) {
     {p.definition && (!blocked || p.accepted) && <details><summary class="small">Whole definition, written by the server</summary><JsonView text={JSON.stringify(p.definition)} label={`Definition of ${visible(p.name)}`} /></details>}
     {problem && <p class="problem" role="alert">{visible(problem)}</p>}
     {blocked && <div class="answers"><button type="button" onClick={() => keep(true)}>Keep blocked<span class="unseen">: {visible(p.name)}</span></button><button type="button" class="quiet" disabled={busy} onClick={() => void accept()}>Accept this definition<span class="unseen"> of {visible(p.name)}</span></button></div>}
-    {p.digest && <p class="soft small mono digest"><Seen text={p.digest} /> <Copy text={p.digest} label="Copy digest" /></p>}
+    {p.digest && <p class="soft small digest">Digest <span class="mono"><Seen text={p.digest} /></span> <Copy text={p.digest} label="Copy digest" /></p>}
   </article>;
 }
 

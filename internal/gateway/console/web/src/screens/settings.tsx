@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { isGone, send } from "../api";
-import { announce, Badge, Copy, Dialog, Empty, ErrorState, Loading, PageHeader, Seen } from "../components/basics";
+import { announce, Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
 import { param, place, setParams } from "../router";
@@ -14,8 +14,8 @@ interface Setting { key: string; value: string; origin: string; about?: string; 
 const columns: Column<Setting>[] = [
   { key: "key", title: "Key", cell: (s) => <Seen text={s.key} />, width: "minmax(9rem, 1.4fr)" },
   { key: "value", title: "Value", cell: (s) => s.value ? <span title={visible(s.value)}><Seen text={s.value} /></span> : <span class="soft">none</span>, phone: 2 },
-  { key: "origin", title: "From", cell: (s) => <Seen text={s.origin} />, width: "minmax(5rem, .8fr)", phone: 2 },
-  { key: "change", title: "A change needs", cell: needs, width: "9rem" },
+  { key: "origin", title: "From", cell: (s) => <Where of={s} />, width: "minmax(5rem, .8fr)", phone: 2 },
+  { key: "change", title: "A change needs", cell: (s) => s.restart && needs(s), width: "9rem" },
 ];
 
 function needs(s: Setting) { return s.restart ? <Badge kind="wait">a restart</Badge> : <span class="soft">a reload</span>; }
@@ -26,6 +26,12 @@ function settingAt(s: Setting): string {
   query.set("key", s.key);
   return `/settings?${query}`;
 }
+
+// Where leads to a setting. Its text is the line of the file.
+const Where = ({ of: s }: { of: Setting }) => /:\d+$/.test(s.origin) ? <Link class="policy-link" to={settingAt(s)}><Seen text={s.origin} /></Link> : <Seen text={s.origin} />;
+
+// sectionOf is the first part of a key, such as models.
+const sectionOf = (s: Setting) => s.key.split(".")[0]!;
 
 // Detail says what a setting means.
 function Detail({ of: s }: { of: Setting }) {
@@ -64,19 +70,21 @@ function Reload({ done }: { done: () => void }) {
 
 export default function Settings() {
   const { data, error, reload } = useResource<{ data: Setting[] }>("api/config");
-  const text = param("q").toLowerCase(), chosen = param("key"), all = param("show") === "all";
+  const text = param("q").toLowerCase(), section = param("section"), chosen = param("key"), all = param("show") === "all";
   const changed = data?.data.filter((s) => s.origin !== "default").length ?? 0, defaults = (data?.data.length ?? 0) - changed;
-  const fits = data?.data.filter((s) => !text || `${s.key} ${s.value} ${s.about ?? ""}`.toLowerCase().includes(text));
-  const set = fits?.filter((s) => all || s.origin !== "default"), folded = !all && (!text || Boolean(set?.length)); // a search that finds defaults only shows them
+  const sections = [...new Set(data?.data.map(sectionOf))].sort();
+  const fits = data?.data.filter((s) => (!section || sectionOf(s) === section) && (!text || `${s.key} ${s.value} ${s.about ?? ""}`.toLowerCase().includes(text)));
+  const set = fits?.filter((s) => all || s.origin !== "default"), folded = !all && (!text && !section || Boolean(set?.length)); // a search or a section with defaults only shows them
   const rows = (folded ? set : fits)?.toSorted((a, b) => rank(a) - rank(b));
   const one = data?.data.find((s) => s.key === chosen);
   return <div class="page fill">
-    <PageHeader title="Settings" note={error && !data ? undefined : "The configuration in force. Secrets are shown as references. To change it, edit lathe.yaml and reload it."}>{data && <Reload done={reload} />}</PageHeader>
+    <PageHeader title="Settings" note={error && !data ? undefined : "The configuration in force. Secrets are shown as references. To change it, edit lathe.yaml. A reload applies a change, unless the setting needs a restart."}>{data && <Reload done={reload} />}</PageHeader>
     {error && !data && (isGone(error) ? <Empty title="This gateway does not show its configuration." /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {rows && <><div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
+      <label>Section<select value={section} onChange={(e) => setParams({ section: e.currentTarget.value })}><option value="">any</option>{sections.map((k) => <option key={k} value={k}>{visible(k)}</option>)}</select></label>
       <label>Show<select value={all ? "all" : ""} onChange={(e) => setParams({ show: e.currentTarget.value })}><option value="">changed only ({changed})</option><option value="all">all settings ({changed + defaults})</option></select></label>
-      {folded && <p class="soft small filters-note">{count(defaults, "default")} not shown</p>}</div>
-    <div class={`split${one ? " chosen" : ""}`}><DataTable label="Settings" columns={one ? columns.filter((c) => c.key !== "change") : columns} rows={rows} rowKey={(s) => s.key} to={settingAt} chosen={chosen} empty={<Empty title={text ? "No setting fits." : "Nothing is set: all settings have their defaults."} />} />{one && <Detail of={one} />}</div></>}
+      {folded && <p class="soft small filters-note">{count(fits!.length - set!.length, "default")} not shown</p>}</div>
+    <div class={`split${one ? " chosen" : ""}`}><DataTable label="Settings" columns={one || !rows.some((s) => s.restart) ? columns.filter((c) => c.key !== "change") : columns} rows={rows} rowKey={(s) => s.key} to={settingAt} chosen={chosen} empty={<Empty title={text ? "No setting fits." : "Nothing is set: all settings have their defaults."} />} />{one && <Detail of={one} />}</div></>}
   </div>;
 }

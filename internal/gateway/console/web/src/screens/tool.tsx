@@ -175,7 +175,7 @@ function Try({ tool, given }: { tool: Detail; given?: { args: string } }) {
   };
   return <section ref={box} class="card-box" aria-labelledby="try-h">
     <h2 id="try-h">Try it</h2>
-    <p class="soft small">The call passes the same checks, policy and audit log as a call of a model.</p>
+    <p class="soft small">The call passes the same checks, policy and audit log as a call of a model.{tool.policy === "ask" && " Policy asks for an approval of calls of this tool. An approver can be asked only in a run, so a call from here is refused."}</p>
     <form class="stack" onSubmit={(e) => void submit(e)}>
       <ArgumentsForm of={args} id="try-json" wrong={setProblem} />
       {problem && <p class="problem" role="alert">{visible(problem)}</p>}

@@ -32,14 +32,19 @@ function signatureOf(t: Listed): string {
 
 const bad = .2; // share of failed calls from which it is marked
 
+function Errors({ of: { stats: s }, children }: { of: Listed; children?: string }) {
+  return <span class={s?.errors && s.errors >= bad * s.calls ? "bad-number" : ""}>{errorRate(s)}{children}</span>;
+}
+
 const columns: Column<Listed>[] = [
   { key: "name", title: "Name", cell: (t) => <span class="tools-name"><Seen text={t.name} /></span>, width: "minmax(9rem, 1.4fr)", value: (t) => t.name },
   { key: "args", title: "Arguments", cell: (t) => { const of = signatureOf(t); return <span class="soft mono" title={visible(of)}><Seen text={of} /></span>; }, width: "minmax(6rem, 1.2fr)" },
   { key: "about", title: "Description", cell: (t) => t.blocked !== undefined ? <span class="tools-blocked" title={visible(t.blocked)}><Seen text={t.blocked} /></span> : <span class="soft" title={visible(t.description)}><Seen text={t.description} /></span>, width: "minmax(0, 3fr)", phone: 2 },
   { key: "origin", title: "From", cell: (t) => <Seen text={t.origin ?? ""} />, width: "minmax(5rem, 1fr)", phone: 2, value: (t) => t.origin ?? "" },
-  { key: "effect", title: "Effect", cell: (t) => words(t.effect), width: "6.5rem", value: (t) => t.effect },
+  { key: "effect", title: "Effect", cell: (t) => <span class="tools-effect">{words(t.effect)}</span>, width: "6.5rem", phone: true, value: (t) => t.effect },
   { key: "calls", title: "Calls", cell: (t) => t.stats?.calls.toLocaleString() ?? "", width: "4rem", align: "end", value: calls },
-  { key: "errors", title: "Errors", cell: (t) => { const s = t.stats, rate = errorRate(s); return s?.errors && s.errors >= bad * s.calls ? <span class="bad-number">{rate}</span> : rate; }, width: "4.5rem", align: "end", value: (t) => calls(t) ? t.stats!.errors / calls(t) : -1 },
+  { key: "errors", title: "Errors", cell: (t) => <Errors of={t} />, width: "4.5rem", align: "end", value: (t) => calls(t) ? t.stats!.errors / calls(t) : -1 },
+  { key: "failed", title: "Errors", cell: (t) => t.stats?.calls ? <Errors of={t}> failed</Errors> : null, phone: "only" },
   { key: "p95", title: "p95", cell: (t) => t.stats?.calls ? measured(t.stats.p95_ms) : "", width: "5rem", align: "end", value: (t) => t.stats?.p95_ms ?? 0 },
   { key: "policy", title: "State", cell: (t) => { const state = stateOf(t); return <Badge kind={verdict[state] ?? (state === "unknown" ? "" : "bad")}>{state}</Badge>; }, width: "5.5rem", phone: true },
 ];
