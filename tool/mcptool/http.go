@@ -169,7 +169,7 @@ func (g *gate) outgoing(req *http.Request) (id string, carried *request) {
 
 // neverSent reports whether a request was not sent to the server.
 func neverSent(err error) bool {
-	if e := (*egress.Error)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*egress.Error](err); ok {
 		return e.Unsent
 	}
 	var op *net.OpError

@@ -75,7 +75,7 @@ func (r *request) outcome() (code int, failure string) {
 }
 
 func outcomeOf(err error) (code int, failure string) {
-	if e := (*jsonrpc.Error)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return int(e.Code), strconv.FormatInt(e.Code, 10)
 	}
 	return 0, event.MCPFailure(err)

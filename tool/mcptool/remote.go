@@ -93,7 +93,7 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 		} else {
 			answers, state, err = t.s.inputs(ctx, x, got.result)
 		}
-		if e := (*inputError)(nil); errors.As(err, &e) {
+		if e, ok := errors.AsType[*inputError](err); ok {
 			return declined(e), nil, nil
 		}
 		if errors.Is(err, errNoResult) {

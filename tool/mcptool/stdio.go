@@ -103,9 +103,14 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	c.tap.sent(ctx, raw)
 	// A child that does not read must not block the caller. A line that was cut off cannot be completed later, so the child is killed.
-	stop := context.AfterFunc(ctx, func() { _ = c.proc.stdin.SetWriteDeadline(time.Unix(1, 0)) })
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = c.proc.stdin.SetWriteDeadline(time.Now())
+		close(ended)
+	})
 	n, err := c.proc.stdin.Write(append(raw, '\n'))
 	if !stop() {
+		<-ended // else the deadline could be set after the reset
 		_ = c.proc.stdin.SetWriteDeadline(time.Time{})
 	}
 	if err != nil && n > 0 {

@@ -295,7 +295,7 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 
 // causeOf returns the error within a *lathe.Error, or err itself.
 func causeOf(err error) error {
-	if e := (*lathe.Error)(nil); errors.As(err, &e) && e.Err != nil {
+	if e, ok := errors.AsType[*lathe.Error](err); ok && e.Err != nil {
 		return e.Err
 	}
 	return err

@@ -3,8 +3,7 @@
 //
 // The model and the choice to stream are in the path of a request, not in its body, so ParseRequest does not set Model and Stream of a
 // [wire.ClientRequest]; the server sets them from the path. Like Google's servers, the codec reads members in camel case and in snake case.
-// It writes them in camel case. =13648|    {}                                  omitted; its path is in Dropped =13649|     other
-// lathe.Opaque
+// It writes them in camel case.
 //
 // The parts of a content become parts of a [lathe.Message] in their order:
 //
