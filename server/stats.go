@@ -169,6 +169,10 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 	}
 	f.Until = cmp.Or(f.Until, h.opts.Now())
 	f.Since = cmp.Or(f.Since, f.Until.Add(-defaultStatSpan))
+	model, tool := q.Get("model"), q.Get("tool")
+	if model != "" && tool != "" {
+		return badRequest("tool", "Either model or tool chooses what the buckets count.")
+	}
 	if !f.Since.Before(f.Until) {
 		return badRequest("since", "since must be before until.")
 	}
@@ -177,7 +181,7 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 		return p
 	}
 	defer unlock()
-	body, err := h.stats(r.Context(), f, buckets, q.Get("model"), q.Get("tool"))
+	body, err := h.stats(r.Context(), f, buckets, model, tool)
 	if err != nil {
 		return h.storeFailed(c, err)
 	}

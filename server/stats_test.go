@@ -139,7 +139,7 @@ func TestStatsCountWhatTheStoreHas(t *testing.T) {
 	if s := h.stats("", "Authorization", "Bearer "+text("bob")); len(s.Models) != 3 || s.Models[0].Name != "down" || s.Models[0].Model.Errors != 1 || s.Models[1].Name != "local" || s.Models[2].Name != "m" {
 		t.Errorf("bob's models: %+v", s.Models)
 	}
-	for query, says := range map[string]string{"since=x": "such as 15m", "buckets=0": "from 1 to 300", "buckets=301": "from 1 to 300", "since=1h&until=2h": "before until", "window=1h": "no query parameter"} {
+	for query, says := range map[string]string{"since=x": "such as 15m", "buckets=0": "from 1 to 300", "buckets=301": "from 1 to 300", "since=1h&until=2h": "before until", "window=1h": "no query parameter", "model=a&tool=b": "Either model or tool"} {
 		if p := h.refused("GET", "/api/stats?"+query, "", 400, "invalid_request"); !strings.Contains(p.Detail, says) {
 			t.Errorf("%s: %s", query, p.Detail)
 		}

@@ -31,8 +31,7 @@ func RetryAfter(header string) time.Duration {
 func Wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
 	case <-time.After(d):
-		return nil
 	}
+	return ctx.Err()
 }
