@@ -103,6 +103,9 @@ func (l ledgerRecords) Sweep(ctx context.Context, now time.Time) (int, error) {
 
 // Balances implements [Ledger].
 func (l ledgerRecords) Balances(ctx context.Context, accounts []Account) (out []Balance, err error) {
+	if len(accounts) == 0 {
+		return nil, nil
+	}
 	err = l.begin(ctx, "read the balances", false, func(rows Rows, _ time.Time) error {
 		out, err = rows.Balances(accounts)
 		return err

@@ -94,6 +94,9 @@ func wantBalance(t *testing.T, l store.Ledger, kind, name, period string, spent,
 
 func wantAccounts(t *testing.T, l store.Ledger, spent, reserved int64) {
 	t.Helper()
+	if none, err := l.Balances(t.Context(), nil); err != nil || len(none) > 0 {
+		t.Errorf("the balances of no account: %v, %v", none, err)
+	}
 	for _, a := range reservation("", 0).Accounts() {
 		wantBalance(t, l, a.Kind, a.Name, a.Period, spent, reserved)
 	}
