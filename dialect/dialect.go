@@ -41,10 +41,10 @@ type Options struct {
 	// format that does not write the types of values takes the types from the schemas of the tools.
 	Tools []*lathe.ToolSpec
 	// MaxPayloadBytes is the setting max_payload_bytes, the maximum length of a call in bytes. A longer call is a ParseError with the code
-	// tool_payload_too_large, and the parser skips it to its end. The length is that of the payload in harmony and tags, that from the mark
-	// of the call to the end of its JSON in the JSON formats, and that from the mark to the end of the call in the others. If
-	// MaxPayloadBytes is 0 or the largest int, MaxArgsBytes applies instead, and a payload on harmony's channel `tool` has at most 8,192
-	// bytes.
+	// tool_payload_too_large, whose text the parser returns as unreadable text. The parser reads the call to its end: what follows is text
+	// again. The length is that of the payload in harmony and tags, that from the mark of the call to the end of its JSON in the JSON
+	// formats, and that from the mark to the end of the call in the others. If MaxPayloadBytes is 0 or the largest int, MaxArgsBytes applies
+	// instead, and a payload on harmony's channel `tool` has at most 8,192 bytes.
 	MaxPayloadBytes int
 	// MaxArgsBytes is the setting max_tool_args_bytes. If MaxPayloadBytes sets no limit, a call may have MaxArgsBytes and 4 KiB for its
 	// marks, in bytes; 0: 200,000.

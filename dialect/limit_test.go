@@ -194,6 +194,49 @@ func TestPayloadLimit(t *testing.T) {
 	}
 }
 
+// White space between the arguments and the closing tag may have 1 KiB and what the payload leaves of max_payload_bytes. With more, the call
+// is too long, and its text is unreadable text up to the closing tag.
+func TestWhiteSpaceBeforeTheClosingTagIsLimited(t *testing.T) {
+	t.Parallel()
+	const head, payload, limit = `<tool name="f" args>`, `{"a":1}`, 100
+	d, _ := Lookup("tags")
+	for _, spaces := range []int{2*maxTagBytes + limit - len(payload), 2*maxTagBytes + limit - len(payload) + 1, 10_000} {
+		call := head + payload + strings.Repeat(" ", spaces) + "</tool>"
+		for _, size := range []int{1, 7, len(call)} {
+			p := d.NewParser(&Options{MaxPayloadBytes: limit})
+			var deltas []lathe.Delta
+			for rest := call + "after"; rest != ""; {
+				n := min(size, len(rest))
+				deltas = p.Append(deltas, rest[:n])
+				rest = rest[n:]
+			}
+			deltas, err := p.Flush(deltas)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var codes []string
+			text, unreadable := "", ""
+			for _, d := range deltas {
+				switch {
+				case d.Kind == lathe.DeltaParseError:
+					codes = append(codes, fmt.Sprint(d.Code, " ", d.Bytes))
+				case d.Kind == lathe.DeltaText && d.Unreadable:
+					unreadable += d.Text
+				case d.Kind == lathe.DeltaText:
+					text += d.Text
+				}
+			}
+			wantCodes, want := "[]", ""
+			if spaces > 2*maxTagBytes+limit-len(payload) {
+				wantCodes, want = fmt.Sprintf("[tool_payload_too_large %d]", len(call)), call
+			}
+			if got := fmt.Sprint(codes); got != wantCodes || unreadable != want || text != "after" {
+				t.Errorf("%d spaces in pieces of %d: %s, want %s; %d bytes of unreadable text, text %q", spaces, size, got, wantCodes, len(unreadable), text)
+			}
+		}
+	}
+}
+
 // White space before and behind a bare call, in many small pieces, is looked at a bounded number of times.
 func TestBareCallsAreReadInLinearTime(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,11 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 	case status >= 400:
 		return 0, c.failure(c.fromStatus(resp, c.wire.ParseError(status, body), body))
 	}
-	tokens, ok := wire.ReadCount(body)
+	member := "input_tokens"
+	if c.wire.Wire() == lathe.WireGemini {
+		member = "totalTokens"
+	}
+	tokens, ok := wire.ReadCount(body, member)
 	if !ok {
 		return 0, c.failure(c.protocol(resp.StatusCode, "the response is not a number of tokens", nil))
 	}

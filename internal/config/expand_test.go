@@ -47,13 +47,14 @@ func TestMappingsOfAnything(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"x":                "wants a mapping",
-		"[1]":              "wants one value, not a list",
-		"{a: .nan}":        "is not a value that JSON has",
-		"{a: 1, a: 2}":     "",
-		"{? [x] : 1}":      "a key is a plain word",
-		"{a: &x 1, b: *x}": "anchors and aliases are not read here",
-		"{a: '${HOME}'}":   "references ${…} are read in keys, headers and addresses only",
+		"x":                 "wants a mapping",
+		"[1]":               "wants one value, not a list",
+		"{a: .nan}":         "is not a value that JSON has",
+		"{a: 1,\n b: .nan}": ":2: models.m.request_overrides: \".nan\"",
+		"{a: 1, a: 2}":      "",
+		"{? [x] : 1}":       "a key is a plain word",
+		"{a: &x 1, b: *x}":  "anchors and aliases are not read here",
+		"{a: '${HOME}'}":    "references ${…} are read in keys, headers and addresses only",
 		"{a: " + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "}": "is nested too deeply",
 	} {
 		_, err := loadText(t, "models: {m: {request_overrides: "+in+"}}", nil)

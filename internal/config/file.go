@@ -216,10 +216,12 @@ func (l *loader) setValue(k *kind, v reflect.Value, n *yaml.Node, full string) {
 		}
 		err = k.setList(v, items)
 	case k.shape == object && n.Kind == yaml.MappingNode:
-		var text []byte
-		if text, err = yamljson.Append(nil, n, maxObjectDepth); err == nil {
-			err = l.assign(k, v, string(text))
+		text, at, bad := yamljson.Append(nil, n, maxObjectDepth)
+		if bad != nil {
+			l.problem(at, full, "%s", bad)
+			return
 		}
+		err = l.assign(k, v, string(text))
 	default:
 		err = l.setScalar(k, v, n)
 	}

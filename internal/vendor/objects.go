@@ -95,20 +95,36 @@ func appendFolded(dst, name []byte) []byte {
 	return slices.DeleteFunc(rawjson.AppendFold(dst, name), func(c byte) bool { return c == '_' || c == '-' })
 }
 
+// maxName is longer than every name in the tables, in bytes.
+const maxName = 64
+
+// appendName appends the folded name of a member. It appends nothing for a name of more than maxName bytes.
+func appendName(dst, key []byte) []byte {
+	name := key[1 : len(key)-1]
+	if len(name) <= 6*maxName && bytes.IndexByte(name, '\\') >= 0 { // an escape has at most 6 bytes
+		name = rawjson.AppendUnquoteLossy(nil, key)
+	}
+	if len(name) > maxName {
+		return dst
+	}
+	return appendFolded(dst, name)
+}
+
 // InRequest calls visit for each value of a request that refers to an object, until visit returns false. body must be valid JSON.
 func InRequest(body []byte, visit func(Object) bool) {
 	f := finder{visit: visit}
-	f.value(body, nil, false)
+	f.value(body, newPath(), false)
 }
 
 // InMessages calls visit for each value of the messages that refers to an object, until visit returns false.
 func InMessages(messages []lathe.Message, visit func(Object) bool) {
 	f := finder{visit: visit}
+	list, content := append(newPath(), step{key: []byte(`"messages"`)}), step{key: []byte(`"content"`)}
 	for i := range messages {
-		at := path{{key: []byte(`"messages"`)}, {index: i}}
+		at := append(list, step{index: i})
 		f.extra(messages[i].Extra, at)
 		for j, p := range messages[i].Parts {
-			f.part(p, append(at, step{key: []byte(`"content"`)}, step{index: j}))
+			f.part(p, append(at, content, step{index: j}))
 		}
 	}
 }
@@ -117,15 +133,16 @@ func InMessages(messages []lathe.Message, visit func(Object) bool) {
 // true, the items of the answer are objects too. body must be valid JSON.
 func InAnswer(body []byte, items bool, visit func(Object) bool) {
 	f := finder{visit: visit, answer: true, items: items}
-	f.value(body, nil, false)
+	f.value(body, newPath(), false)
 }
 
 // InAnswerMessage calls visit for each object that a message of the vendor's answer refers to, until visit returns false.
 func InAnswerMessage(m *lathe.Message, visit func(Object) bool) {
 	f := finder{visit: visit, answer: true}
-	f.extra(m.Extra, nil)
+	at := newPath()
+	f.extra(m.Extra, at)
 	for _, p := range m.Parts {
-		f.part(p, nil)
+		f.part(p, at)
 	}
 }
 
@@ -145,6 +162,9 @@ type step struct {
 	key   []byte
 	index int
 }
+
+// newPath returns an empty path with room for the steps to a value in most bodies, so that a step costs no allocation.
+func newPath() path { return make(path, 0, 16) }
 
 // String returns a path such as messages[0].content.
 func (p path) String() string {
@@ -199,18 +219,25 @@ func (f *finder) blob(b *lathe.Blob, at path) {
 func (f *finder) extra(members []lathe.Member, at path) {
 	for _, m := range members {
 		if len(m.Value) > 0 {
-			f.member(nil, rawjson.AppendQuote(nil, m.Name), m.Value, at)
+			f.member(&object{}, rawjson.AppendQuote(nil, m.Name), m.Value, at)
 		}
 	}
 }
 
 // value finds the objects in an object or an array. If items is true, the elements of the array are items.
 func (f *finder) value(v []byte, at path, items bool) {
+	o := object{json: v}
 	for key, value := range rawjson.Members(v) {
-		f.member(v, key, value, at)
+		if f.done {
+			return
+		}
+		f.member(&o, key, value, at)
 	}
 	i := 0
 	for el := range rawjson.Elements(v) {
+		if f.done {
+			return
+		}
 		elementAt := append(at, step{index: i})
 		if items {
 			f.item(el, elementAt)
@@ -220,22 +247,36 @@ func (f *finder) value(v []byte, at path, items bool) {
 	}
 }
 
-// member finds the objects in a member of an object. at is the position of the object.
-func (f *finder) member(object, key, v []byte, at path) {
+// An object is the JSON object whose members are searched.
+type object struct {
+	json     []byte
+	typeRead bool
+	typ      string
+}
+
+// public reports whether the object is a skill that the vendor offers to every account. It reads the type of the object once.
+func (o *object) public() bool {
+	if !o.typeRead {
+		o.typeRead, o.typ = true, rawjson.TextAt(o.json, "type")
+	}
+	return o.typ == "anthropic"
+}
+
+// member finds the objects in a member of o. at is the position of o.
+func (f *finder) member(o *object, key, v []byte, at path) {
 	at = append(at, step{key: key})
-	var plain, folded [64]byte
-	name := string(appendFolded(folded[:0], rawjson.AppendUnquoteLossy(plain[:0], key)))
+	var buf [maxName]byte
+	name := string(appendName(buf[:0], key))
 	eventOfItem := f.answer && (name == "RESPONSE" || name == "ITEM") // an event of a stream with the answer or an item
 	row := members[name]
 	switch {
 	case v[0] == '{' && data[name] && !eventOfItem,
 		!f.answer && (name == "ANNOTATIONS" || name == "CITATIONS"), // the sources of a text
-		f.answer && name == "TOOLS",
-		row.kind == skill && rawjson.TextAt(object, "type") == "anthropic": // a skill that the vendor offers to every account
+		f.answer && name == "TOOLS":
 		return
 	}
 	if row.kind != "" && (!row.top || len(at) == 1) {
-		f.reference(row, v, at)
+		f.reference(o, row, v, at)
 	}
 	if eventOfItem && f.items {
 		f.item(v, at)
@@ -243,9 +284,13 @@ func (f *finder) member(object, key, v []byte, at path) {
 	f.value(v, at, f.items && name == "OUTPUT" || !f.answer && name == "INPUT" && len(at) == 1)
 }
 
-// reference reports the objects that a value refers to, according to the row of its member.
-func (f *finder) reference(row member, v []byte, at path) {
-	found := func(id string) { f.report(Object{Kind: row.kind, ID: id}, at) }
+// reference reports the objects that the value of a member of o refers to, according to the row of the member.
+func (f *finder) reference(o *object, row member, v []byte, at path) {
+	found := func(id string) {
+		if row.kind != skill || !o.public() {
+			f.report(Object{Kind: row.kind, ID: id}, at)
+		}
+	}
 	switch {
 	case v[0] == '"' && (row.form == ids || row.form == idOrWhole):
 		found(rawjson.Text(v))

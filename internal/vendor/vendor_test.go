@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // named returns the objects of a request as "KIND ID PATH".
@@ -186,6 +187,48 @@ func TestToolsAreWithheld(t *testing.T) {
 		}
 		if !json.Valid(got.Body) {
 			t.Errorf("%s: not valid: %s", c.body, got.Body)
+		}
+	}
+}
+
+// A name that is longer than all names of members that refer to objects is none of them, however it is written.
+func TestLongNamesNameNoObject(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{
+		"file_id" + strings.Repeat("_", 57):                   1,
+		"file_id" + strings.Repeat("_", 58):                   0,
+		"file_id" + strings.Repeat(`\u005f`, 57):              1,
+		"file_id" + strings.Repeat(`\u005f`, 58):              0,
+		strings.Repeat(`\u005f`, 64):                          0,
+		`f\u0069le_id` + strings.Repeat("_", 6*maxName):       0,
+		`f\u0069le_id` + strings.Repeat(`\u005f`, 10*maxName): 0,
+	} {
+		if got := named(`{"` + name + `":"file-1"}`); len(got) != want {
+			t.Errorf("%.60s: %d objects, want %d", name, len(got), want)
+		}
+	}
+}
+
+// The allocations of a search depend neither on the number of elements and members nor on the length of names. The type of a skill is read
+// once, and nothing once the visitor has returned false.
+func TestSearchAllocatesLittle(t *testing.T) {
+	testdata.CountsAllocations(t)
+	for _, c := range []struct{ before, unit, after string }{
+		{`{"x":[`, `0,`, `0]}`},
+		{`{"x":[`, `{"y":[[1]]},`, `0]}`},
+		{`{`, `"` + strings.Repeat("n", 400) + `":0,`, `"x":0}`},
+		{`{`, `"` + strings.Repeat(`\u006e`, 100) + `":0,`, `"x":0}`},
+		{`{`, `"skill_id":0,`, `"type":"anthropic"}`},
+		{`{`, `"skill_id":"x",`, `"type":"anthropic"}`},
+		{`{`, `"file_id":"file-1",`, `"x":0}`},
+		{`{"x":[`, `{"file_id":"file-1"},`, `0]}`},
+	} {
+		measure := func(n int) float64 {
+			body := []byte(c.before + strings.Repeat(c.unit, n) + c.after)
+			return testing.AllocsPerRun(5, func() { InRequest(body, func(Object) bool { return false }) })
+		}
+		if small, large := measure(10), measure(10_000); large > small || large > 10 {
+			t.Errorf("%.20s: %v allocations for 10 units, %v for 10,000", c.unit, small, large)
 		}
 	}
 }

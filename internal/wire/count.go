@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"net/url"
 	"strconv"
 
@@ -22,12 +21,11 @@ func CountURL(base *url.URL, codec Counter, model string) (*url.URL, error) {
 	return under(base, codec.CountPath(escaped(model)))
 }
 
-// ReadCount returns the number of tokens in a response: its member input_tokens or, from Gemini, totalTokens. ok is false if the body is not
-// an object with such a number.
-func ReadCount(body []byte) (tokens int64, ok bool) {
+// ReadCount returns the number of tokens in the member name of a response. ok is false if the body is not an object with such a number.
+func ReadCount(body []byte, name string) (tokens int64, ok bool) {
 	if !rawjson.IsObject(body, rawjson.Limits{}) {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(cmp.Or(string(rawjson.At(body, "input_tokens")), string(rawjson.At(body, "totalTokens"))), 10, 64)
+	n, err := strconv.ParseInt(string(rawjson.At(body, name)), 10, 64)
 	return n, err == nil && n >= 0
 }

@@ -3,6 +3,7 @@ package yamljson
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
@@ -10,13 +11,12 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Append appends a node as JSON, with the members in order. Numbers are unchanged if they are valid JSON, and dates are strings. Errors, such
-// as that of an alias or of a node that is nested deeper than depth, begin with the line.
-func Append(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
-	var err error
+// Append appends a node as JSON, with the members in order. Numbers are unchanged if they are valid JSON, and dates are strings. It
+// returns an error, such as that of an alias or of a node that is nested deeper than depth, together with the line of the error.
+func Append(dst []byte, n *yaml.Node, depth int) (text []byte, line int, err error) {
 	switch {
 	case depth == 0:
-		return nil, fmt.Errorf("line %d: it is nested too deeply", n.Line)
+		return nil, n.Line, errors.New("it is nested too deeply")
 	case n.Kind == yaml.MappingNode:
 		dst = append(dst, '{')
 		seen := map[string]bool{}
@@ -24,46 +24,48 @@ func Append(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
 			k := n.Content[i]
 			switch {
 			case k.Kind != yaml.ScalarNode || k.Tag == "!!merge":
-				return nil, fmt.Errorf("line %d: a key is a plain word", k.Line)
+				return nil, k.Line, errors.New("a key is a plain word")
 			case seen[k.Value]:
-				return nil, fmt.Errorf("line %d: %.100q stands twice", k.Line, k.Value)
+				return nil, k.Line, fmt.Errorf("%.100q stands twice", k.Value)
 			}
 			seen[k.Value] = true
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			if dst, err = Append(append(rawjson.AppendQuote(dst, k.Value), ':'), n.Content[i+1], depth-1); err != nil {
-				return nil, err
+			if dst, line, err = Append(append(rawjson.AppendQuote(dst, k.Value), ':'), n.Content[i+1], depth-1); err != nil {
+				return nil, line, err
 			}
 		}
-		return append(dst, '}'), nil
+		return append(dst, '}'), 0, nil
 	case n.Kind == yaml.SequenceNode:
 		dst = append(dst, '[')
 		for i, item := range n.Content {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			if dst, err = Append(dst, item, depth-1); err != nil {
-				return nil, err
+			if dst, line, err = Append(dst, item, depth-1); err != nil {
+				return nil, line, err
 			}
 		}
-		return append(dst, ']'), nil
+		return append(dst, ']'), 0, nil
 	case n.Kind != yaml.ScalarNode:
-		return nil, fmt.Errorf("line %d: anchors and aliases are not read here", n.Line)
+		return nil, n.Line, errors.New("anchors and aliases are not read here")
 	}
 	var v any = n.Value
 	switch n.ShortTag() {
+	case "!!null":
+		v = nil
 	case "!!int", "!!float":
 		if json.Valid([]byte(n.Value)) {
-			return append(dst, n.Value...), nil
+			return append(dst, n.Value...), 0, nil
 		}
 		fallthrough
-	case "!!null", "!!bool":
+	case "!!bool":
 		err = n.Decode(&v)
 	}
 	b, bad := rawjson.Marshal(v)
 	if err != nil || bad != nil {
-		return nil, fmt.Errorf("line %d: %.100q is not a value that JSON has", n.Line, n.Value)
+		return nil, n.Line, fmt.Errorf("%.100q is not a value that JSON has", n.Value)
 	}
-	return append(dst, b...), nil
+	return append(dst, b...), 0, nil
 }

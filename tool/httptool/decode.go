@@ -160,9 +160,9 @@ func (y *fromYAML) merge(out map[string]any, n *yaml.Node, depth int) error {
 
 // yamlScalar returns the value of a scalar: nil, a bool, a [json.Number] or a string. Dates are strings.
 func yamlScalar(n *yaml.Node) (any, error) {
-	b, err := yamljson.Append(nil, n, 1)
+	b, line, err := yamljson.Append(nil, n, 1)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("line %d: %w", line, err)
 	}
 	return rawjson.Value(b)
 }

@@ -223,9 +223,9 @@ func schemaJSON(n *yaml.Node) (json.RawMessage, error) {
 	if n.IsZero() {
 		return nil, nil
 	}
-	b, err := yamljson.Append(nil, n, 64)
+	b, line, err := yamljson.Append(nil, n, 64)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("line %d: %w", line, err)
 	}
 	if b[0] != '{' {
 		return nil, errors.New("want an object")
