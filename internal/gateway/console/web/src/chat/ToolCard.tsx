@@ -35,7 +35,7 @@ export function ToolCard({ part: p, message, effect }: { part: Part; message: Me
   });
   return <CallCard open={open} toggle={setTouched} summary={summary}
     call={{ id: p.toolCallId!, name: nameOf(p), args: p.input ?? "", state: ofPart(p, message.working ?? false), ms: p.ms, since: p.began, progress: p.progress, effect, result: p.state === "output-available" ? p.output ?? "" : p.state === "output-error" ? p.errorText ?? "" : undefined, files: p.files, why: p.errorText && failureOf(p.errorText) }}
-    instead={!asks ? undefined : card ? <ApprovalCard key={p.approval!.id} runId={card.runId} call={card.call} decision={card.decision} onDecided={(d, _run, focused) => chat.decided(message, p.approval!.id, d, focused)} /> : <p class="soft">…</p>}
+    instead={!asks ? undefined : card ? <ApprovalCard key={p.approval!.id} runId={card.runId} call={card.call} decision={card.decision} onDecided={(d, _run, focused) => chat.decided(message, p.approval!.id, d, focused)} /> : message === chat.last ? <p class="soft">…</p> : <p>It waits for a decision. <Link to="/approvals">Decide about it</Link></p>}
     facts={<>{p.decision && <p class="meta"><Decided decision={p.decision} /></p>}{p.child && chat.durable && <p class="meta"><Link to={`/runs/${encodeURIComponent(p.child)}`}>see the run that it started</Link></p>}</>} />;
 }
 

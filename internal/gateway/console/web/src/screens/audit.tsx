@@ -17,7 +17,7 @@ interface Audit { ok: boolean; broken?: string; lines: number; files: number; he
 
 // what names the kind of a line; said is its name for people, such as "tool call executed".
 const what = (l: Line) => l.type || l.kind;
-const said = (name: string) => { const w = words(name.replace(/([a-z])(?=[A-Z])/g, "$1 ")); return w.charAt(0).toUpperCase() + w.slice(1).toLowerCase(); };
+const said = (name: string) => { if (name === "call") return "Policy decision"; const w = words(name.replace(/([a-z])(?=[A-Z])/g, "$1 ")); return w.charAt(0).toUpperCase() + w.slice(1).toLowerCase(); };
 
 // keyOf is the key that caused a line, "" for none. The approver of a decision is named beside the decision.
 const keyOf = (l: Line) => !l.decision && l.by || l.principal || "";

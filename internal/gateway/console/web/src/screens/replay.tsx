@@ -87,7 +87,7 @@ function Compare({ left, right: id }: { left: Run; right: string }) {
     <p class="compare-says">{differs(was, is, figures(left), figures(right.data))}</p>
     <div class="compare-bar"><p role="status">{!over && <StateBadge of="running" />} {over && `${changed.length || "None"} of ${count(rows.length, "item")} ${changed.length === 1 ? "differs" : "differ"}.`}</p>
       <label class="small"><input type="checkbox" checked={!all} onChange={(e) => setAll(!e.currentTarget.checked)} /> Only what differs</label></div>
-    {rows.length === 0 ? <Empty title="Neither run has a conversation yet." /> : <ol class="compare">{(all ? rows : changed).map((r) => <Pair key={rows.indexOf(r)} row={r} at={rows.indexOf(r) + 1} />)}</ol>}
+    {rows.length === 0 ? <Empty title="Neither run has a conversation yet." /> : <>{changed.length > 0 && <p class="compare-heads" aria-hidden="true"><b>Recorded, <Seen text={left.target || left.model} /></b><b>New, <Seen text={right.data.target || right.data.model} /></b></p>}<ol class="compare">{(all ? rows : changed).map((r) => <Pair key={rows.indexOf(r)} row={r} at={rows.indexOf(r) + 1} />)}</ol></>}
   </>;
 }
 

@@ -110,7 +110,7 @@ export default function RunScreen({ params }: ScreenProps) {
       {run.status !== "running" && <button type="button" class="quiet" onClick={() => setAsking("delete")}>Delete</button>}
     </PageHeader>
     {live && <div class={`run-live${run.status === "parked" ? " waits" : ""}`} role="group" aria-label="The run goes on"><span class="run-doing"><StateBadge of={ofRun(run)}><span class="num" aria-hidden="true"> · {duration(Math.round(lasted(run, now()) / 1000) * 1000)}</span></StateBadge> <span>{doing(events)}</span></span>
-      <span class="answers">{behind && tab === "conversation" && run.status === "running" && <button type="button" class="quiet small" onClick={() => { page.current!.scrollTop = page.current!.scrollHeight; }}>↓ Newest</button>}<button type="button" class="quiet small" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? `Follow${held ? ` (${held} more)` : ""}` : "Pause"}</button>
+      <span class="answers">{behind && tab === "conversation" && run.status === "running" && <button type="button" class="quiet small" onClick={() => { page.current!.scrollTop = page.current!.scrollHeight; }}>↓ Newest</button>}<button type="button" class="quiet small" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? `Follow${held ? ` (${held} more)` : ""}` : "Pause following"}</button>
         <button type="button" class="danger small" onClick={() => setAsking("stop")}>Stop the run</button></span></div>}
     <dl class="run-facts">
       {!live && <div><dt>Status</dt><dd><StateBadge of={ofRun(run)} /> <Seen text={reasonOf(run)} /></dd></div>}

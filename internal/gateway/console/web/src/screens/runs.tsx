@@ -146,7 +146,7 @@ function merged(s: State, page: RunPage): Partial<State> {
 }
 
 function Field({ name, label, list, width }: { name: string; label: string; list?: string[]; width?: string }) {
-  return <label>{label}<input name={name} value={param(name)} list={list && `list-${name}`} style={{ width: width ?? "9rem" }} onChange={(e) => setParams({ [name]: e.currentTarget.value.trim() })} />
+  return <label>{label}<input name={name} value={param(name)} placeholder={list && "any"} list={list && `list-${name}`} style={{ width: width ?? "9rem" }} onChange={(e) => setParams({ [name]: e.currentTarget.value.trim() })} />
     {list && <datalist id={`list-${name}`}>{list.map((v) => <option key={v} value={v} />)}</datalist>}</label>;
 }
 

@@ -15,7 +15,7 @@ const columns: Column<Setting>[] = [
   { key: "key", title: "Key", cell: (s) => <Seen text={s.key} />, width: "minmax(9rem, 1.4fr)" },
   { key: "value", title: "Value", cell: (s) => s.value ? <span title={visible(s.value)}><Seen text={s.value} /></span> : <span class="soft">none</span>, phone: 2 },
   { key: "origin", title: "From", cell: (s) => <Where of={s} />, width: "minmax(5rem, .8fr)", phone: 2 },
-  { key: "change", title: "A change needs", cell: (s) => s.restart && needs(s), width: "9rem" },
+  { key: "change", title: "A change needs", cell: needs, width: "9rem" },
 ];
 
 function needs(s: Setting) { return s.restart ? <Badge kind="wait">a restart</Badge> : <span class="soft">a reload</span>; }
