@@ -289,6 +289,16 @@ func TestAgentsSendImages(t *testing.T) {
 	}
 }
 
+// Files of JSON have at most 10,000 levels.
+func TestDepthOfJSONIsLimited(t *testing.T) {
+	for levels, ok := range map[int]bool{10_000: true, 10_001: false} {
+		text := `{"a":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + "}"
+		if _, err := JSON.Decode([]byte(text)); (err == nil) != ok || !ok && !errors.Is(err, ErrUnreadable) {
+			t.Errorf("%d levels: %v", levels, err)
+		}
+	}
+}
+
 // Whatever stands in a file: it is refused, or the settings are added and nothing else changes. Merge compares that itself;
 // this looks for texts with which it panics or gives a result that it does not accept the second time.
 func FuzzMerge(f *testing.F) {
