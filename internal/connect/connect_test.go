@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 func dirs(home string) *Dirs { return &Dirs{Home: home, Getenv: func(string) string { return "" }} }
@@ -296,6 +298,16 @@ func TestDepthOfJSONIsLimited(t *testing.T) {
 		if _, err := JSON.Decode([]byte(text)); (err == nil) != ok || !ok && !errors.Is(err, ErrUnreadable) {
 			t.Errorf("%d levels: %v", levels, err)
 		}
+	}
+}
+
+// A number in a list of JSON objects is not the string with the same text.
+func TestSelectorsMatchStrings(t *testing.T) {
+	entries := []Entry{{Path: []string{"modelProviders", "openai", "[id=4]", "name"}, Value: "x"}}
+	got, err := JSON.Merge([]byte(`{"modelProviders":{"openai":[{"id":4}]}}`), entries)
+	want := `{"modelProviders":{"openai":[{"id":4},{"id":"4","name":"x"}]}}`
+	if text := rawjson.CompactText(got); text != want || err != nil {
+		t.Errorf("%s, %v; want %s", text, err, want)
 	}
 }
 

@@ -78,11 +78,12 @@ func setYAML(n *yaml.Node, path []string, value *yaml.Node) {
 	setYAML(m, path[1:], value)
 }
 
-// elementYAML returns the first object of a list that a path element `[name=value]` selects, or nil.
+// elementYAML returns the first object of a list that a path element `[name=value]` selects, or nil. A scalar of JSON that is not a string
+// equals no value.
 func elementYAML(n *yaml.Node, selecting string) *yaml.Node {
 	name, value, ok := selector(selecting)
 	for _, e := range n.Content {
-		if m := memberYAML(e, name); ok && m != nil && m.Value == value {
+		if m := memberYAML(e, name); ok && m != nil && m.Value == value && (m.Tag != "" || m.Alias != nil) {
 			return e
 		}
 	}
