@@ -173,7 +173,9 @@ func editJSON(text []byte, entries []Entry) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		setYAML(n, e.Path, value)
+		if err := setYAML(n, e.Path, value); err != nil {
+			return nil, err
+		}
 	}
 	return textJSON(n, indentation(text))
 }

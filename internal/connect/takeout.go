@@ -52,8 +52,8 @@ func (w *Written) add(puts []Put) {
 }
 
 // takeOut returns the JSON text now without the written settings: it restores their values in before and keeps all other changes. left
-// lists the paths of settings that have been changed since, which stay unchanged. The returned text is nil if before is nil (the file did
-// not exist) and nothing else remains.
+// lists the paths of settings that have been changed since, alone or with a value on their path; they stay unchanged. The returned text is
+// nil if before is nil (the file did not exist) and nothing else remains.
 func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err error) {
 	had, err := parseJSON(before)
 	if err != nil {
@@ -68,20 +68,18 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 		old, current := nodeAt(had, p.Path), nodeAt(n, p.Path)
 		switch {
 		case same(current, old): // equal to the previous value
-		case p.Removed && current == nil:
-			setYAML(n, p.Path, old)
-			changed = true
 		case !p.Removed && current == nil: // the user has removed the setting
-		case p.Removed || !equal(treeJSON(current), p.Value):
+		case current != nil && (p.Removed || !equal(treeJSON(current), p.Value)):
 			if !p.Default {
 				left = append(left, strings.Join(p.Path, "."))
 			}
-		case old != nil:
-			setYAML(n, p.Path, old)
-			changed = true
-		default:
+		case old == nil:
 			removeJSON(n, p.Path)
 			changed = true
+		case setYAML(n, p.Path, old) == nil:
+			changed = true
+		default: // a value on the path has been changed to one of another kind
+			left = append(left, strings.Join(p.Path, "."))
 		}
 	}
 	if !changed {
