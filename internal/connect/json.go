@@ -93,20 +93,21 @@ func parseNode(d *json.Decoder, depth int) (*yaml.Node, error) {
 
 // treeJSON returns the value in the form of [Format.Decode]: maps, lists and scalars.
 func treeJSON(n *yaml.Node) any {
-	switch {
-	case n.Kind == yaml.MappingNode:
+	switch n.Kind {
+	case yaml.MappingNode:
 		m := map[string]any{}
 		for i := 0; i < len(n.Content); i += 2 {
 			m[n.Content[i].Value] = treeJSON(n.Content[i+1])
 		}
 		return m
-	case n.Kind == yaml.SequenceNode:
+	case yaml.SequenceNode:
 		list := make([]any, len(n.Content))
 		for i, e := range n.Content {
 			list[i] = treeJSON(e)
 		}
 		return list
-	case n.Tag != "":
+	}
+	if n.Tag != "" {
 		return n.Value
 	}
 	scalar, _ := rawjson.Value([]byte(n.Value)) // cannot fail: null, a boolean or a number

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,9 +20,9 @@ type Put struct {
 	Default bool `json:"default,omitempty"`
 }
 
-// putsOf returns the settings that a merge of the entries into the text before sets or removes.
-func putsOf(f *Format, before []byte, entries []Entry) ([]Put, error) {
-	had, err := f.Decode(before)
+// putsOf returns the settings that a merge of the entries into the JSON text before sets or removes.
+func putsOf(before []byte, entries []Entry) ([]Put, error) {
+	had, err := JSON.Decode(before)
 	if err != nil {
 		return nil, err
 	}
@@ -55,12 +56,9 @@ func (w *Written) add(puts []Put) {
 // lists the paths of settings that have been changed since, alone or with a value on their path; they stay unchanged. The returned text is
 // nil if before is nil (the file did not exist) and nothing else remains.
 func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err error) {
-	had, err := parseJSON(before)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w as JSON: %w", ErrUnreadable, err)
-	}
+	had, errBefore := parseJSON(before)
 	n, err := parseJSON(now)
-	if err != nil {
+	if err = cmp.Or(errBefore, err); err != nil {
 		return nil, nil, fmt.Errorf("%w as JSON: %w", ErrUnreadable, err)
 	}
 	changed := false
@@ -94,7 +92,7 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 }
 
 func same(a, b *yaml.Node) bool {
-	return a == nil && b == nil || a != nil && b != nil && equal(treeJSON(a), treeJSON(b))
+	return a == b || a != nil && b != nil && equal(treeJSON(a), treeJSON(b))
 }
 
 // prune removes the objects and lists on the paths of puts that contain only defaults and that do not exist in had.

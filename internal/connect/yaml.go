@@ -12,7 +12,7 @@ import (
 var YAML = &Format{Name: "YAML", decode: decodeYAML, edit: editYAML}
 
 func decodeYAML(text []byte) (map[string]any, error) {
-	tree := map[string]any{}
+	var tree map[string]any
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	if err := d.Decode(&tree); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -20,7 +20,7 @@ func decodeYAML(text []byte) (map[string]any, error) {
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it has more than one document")
 	}
-	if tree == nil { // the document is null
+	if tree == nil { // the text is empty, or the document is null
 		tree = map[string]any{}
 	}
 	return tree, nil
@@ -66,12 +66,11 @@ func setYAML(n *yaml.Node, path []string, value *yaml.Node) error {
 	if ok && n.Kind != yaml.MappingNode {
 		kind = yaml.SequenceNode
 	}
-	switch {
-	case n.Kind == kind:
-	case n.ShortTag() == "!!null": // also that of a new node
+	if n.Kind != kind {
+		if n.ShortTag() != "!!null" { // a new node has this tag, too
+			return ErrNotEdited
+		}
 		n.Kind, n.Tag, n.Value = kind, "", ""
-	default:
-		return ErrNotEdited
 	}
 	if kind == yaml.SequenceNode {
 		e := elementYAML(n, path[0])
