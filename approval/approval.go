@@ -100,6 +100,9 @@ func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 func (g *Grants) Allows(req *lathe.ApprovalRequest) (by string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if len(g.granted) == 0 {
+		return "", false
+	}
 	for _, scope := range []Scope{ScopeCall, ScopeRun, ScopeSession} {
 		if key, has := grantOf(req, scope); has {
 			if by, ok = g.granted[key]; ok {

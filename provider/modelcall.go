@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"github.com/lathe-run/lathe/internal/reconnect"
 	"log/slog"
 	"math"
 	"net/url"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 

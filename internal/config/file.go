@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"github.com/lathe-run/lathe/internal/yamljson"
 	"io"
 	"reflect"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lathe-run/lathe/internal/lazy"
+	"github.com/lathe-run/lathe/internal/yamljson"
 )
 
 // yamlLine matches the line number in errors of the YAML decoder.

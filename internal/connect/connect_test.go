@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 func dirs(home string) *Dirs { return &Dirs{Home: home, Getenv: func(string) string { return "" }} }
@@ -286,6 +288,26 @@ func TestAgentsSendImages(t *testing.T) {
 	models := got.Providers[provider].Models
 	if len(models) != 1 || models[0].ID != "m" || !slices.Equal(models[0].Input, []string{"text", "image"}) {
 		t.Errorf("the models are %+v in\n%s", models, text)
+	}
+}
+
+// Files of JSON have at most 10,000 levels.
+func TestDepthOfJSONIsLimited(t *testing.T) {
+	for levels, ok := range map[int]bool{10_000: true, 10_001: false} {
+		text := `{"a":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + "}"
+		if _, err := JSON.Decode([]byte(text)); (err == nil) != ok || !ok && !errors.Is(err, ErrUnreadable) {
+			t.Errorf("%d levels: %v", levels, err)
+		}
+	}
+}
+
+// A number in a list of JSON objects is not the string with the same text.
+func TestSelectorsMatchStrings(t *testing.T) {
+	entries := []Entry{{Path: []string{"modelProviders", "openai", "[id=4]", "name"}, Value: "x"}}
+	got, err := JSON.Merge([]byte(`{"modelProviders":{"openai":[{"id":4}]}}`), entries)
+	want := `{"modelProviders":{"openai":[{"id":4},{"id":"4","name":"x"}]}}`
+	if text := rawjson.CompactText(got); text != want || err != nil {
+		t.Errorf("%s, %v; want %s", text, err, want)
 	}
 }
 

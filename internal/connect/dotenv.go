@@ -15,15 +15,13 @@ var assignment = lazy.Regexp(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s
 
 func decodeDotEnv(text []byte) (map[string]any, error) {
 	tree := map[string]any{}
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
+	for i, line := range linesOf(text) {
 		if s := strings.TrimSpace(line); s == "" || strings.HasPrefix(s, "#") {
 			continue
 		}
 		m := assignment().FindStringSubmatch(line)
 		if m == nil {
-			return nil, fmt.Errorf("line %d is not NAME=VALUE", n)
+			return nil, fmt.Errorf("line %d is not NAME=VALUE", i+1)
 		}
 		value := m[2]
 		if len(value) >= 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
@@ -35,18 +33,19 @@ func decodeDotEnv(text []byte) (map[string]any, error) {
 }
 
 func editDotEnv(text []byte, entries []Entry) ([]byte, error) {
-	var lines []string
-	if len(text) > 0 {
-		lines = strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	}
+	lines := linesOf(text)
 	for _, e := range entries {
+		assigns := func(line string) bool {
+			m := assignment().FindStringSubmatch(line)
+			return m != nil && m[1] == e.Path[0]
+		}
 		if e.Value == Absent {
-			lines = slices.DeleteFunc(lines, func(l string) bool { m := assignment().FindStringSubmatch(l); return m != nil && m[1] == e.Path[0] })
+			lines = slices.DeleteFunc(lines, assigns)
 			continue
 		}
 		line, found := fmt.Sprintf("%s=%v", e.Path[0], e.Value), false
 		for i, l := range lines {
-			if m := assignment().FindStringSubmatch(l); m != nil && m[1] == e.Path[0] {
+			if assigns(l) {
 				lines[i], found = line, true
 			}
 		}
@@ -55,4 +54,12 @@ func editDotEnv(text []byte, entries []Entry) ([]byte, error) {
 		}
 	}
 	return []byte(strings.Join(lines, "\n") + "\n"), nil
+}
+
+// linesOf returns the lines of a text without line ends; none for empty text.
+func linesOf(text []byte) []string {
+	if len(text) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }

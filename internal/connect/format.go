@@ -131,12 +131,11 @@ func find(list []any, element string) int {
 // set sets the value at a path in a tree of maps and lists. Absent deletes it.
 func set(tree map[string]any, path []string, value any) error {
 	key := path[0]
-	switch {
-	case len(path) == 1 && value == Absent:
-		delete(tree, key)
-		return nil
-	case len(path) == 1:
+	if len(path) == 1 {
 		tree[key] = value
+		if value == Absent {
+			delete(tree, key)
+		}
 		return nil
 	}
 	if _, _, isList := selector(path[1]); !isList {

@@ -31,7 +31,7 @@ func parseJSON(text []byte) (*yaml.Node, error) {
 		return &yaml.Node{Kind: yaml.MappingNode}, nil
 	}
 	d := decoder(text)
-	n, err := parseNode(d)
+	n, err := parseNode(d, maxDepth)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +44,12 @@ func parseJSON(text []byte) (*yaml.Node, error) {
 	return n, nil
 }
 
-// parseNode returns a JSON value as a node. Scalars other than strings have their JSON text as the value.
-func parseNode(d *json.Decoder) (*yaml.Node, error) {
+// maxDepth is the maximum depth of nested arrays and objects in a file. It is that of encoding/json.
+const maxDepth = 10_000
+
+// parseNode returns a JSON value as a node. Scalars other than strings have their JSON text as the value. It returns an error if arrays and
+// objects are nested deeper than depth.
+func parseNode(d *json.Decoder, depth int) (*yaml.Node, error) {
 	t, err := d.Token()
 	if err != nil {
 		return nil, err
@@ -53,6 +57,9 @@ func parseNode(d *json.Decoder) (*yaml.Node, error) {
 	n := &yaml.Node{Kind: yaml.ScalarNode}
 	switch t := t.(type) {
 	case json.Delim:
+		if depth == 0 {
+			return nil, fmt.Errorf("it has more than %d levels", maxDepth)
+		}
 		if n.Kind = yaml.SequenceNode; t == '{' {
 			n.Kind = yaml.MappingNode
 		}
@@ -74,7 +81,7 @@ func parseNode(d *json.Decoder) (*yaml.Node, error) {
 			}
 			n.Content = append(n.Content, stringYAML(name.(string)))
 		}
-		value, err := parseNode(d)
+		value, err := parseNode(d, depth-1)
 		if err != nil {
 			return nil, err
 		}
@@ -86,8 +93,25 @@ func parseNode(d *json.Decoder) (*yaml.Node, error) {
 
 // treeJSON returns the value in the form of [Format.Decode]: maps, lists and scalars.
 func treeJSON(n *yaml.Node) any {
-	tree, _ := rawjson.Value(appendJSON(nil, n)) // cannot fail
-	return tree
+	switch n.Kind {
+	case yaml.MappingNode:
+		m := map[string]any{}
+		for i := 0; i < len(n.Content); i += 2 {
+			m[n.Content[i].Value] = treeJSON(n.Content[i+1])
+		}
+		return m
+	case yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, e := range n.Content {
+			list[i] = treeJSON(e)
+		}
+		return list
+	}
+	if n.Tag != "" {
+		return n.Value
+	}
+	scalar, _ := rawjson.Value([]byte(n.Value)) // cannot fail: null, a boolean or a number
+	return scalar
 }
 
 func decoder(text []byte) *json.Decoder {
@@ -146,11 +170,13 @@ func editJSON(text []byte, entries []Entry) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		value, err := parseNode(decoder(raw))
+		value, err := parseNode(decoder(raw), maxDepth)
 		if err != nil {
 			return nil, err
 		}
-		setYAML(n, e.Path, value)
+		if err := setYAML(n, e.Path, value); err != nil {
+			return nil, err
+		}
 	}
 	return textJSON(n, indentation(text))
 }

@@ -59,29 +59,20 @@ func Read(a *Agent, d *Dirs, keyEnv string) (s *Settings, differences []string, 
 // eachEntry calls visit for each entry of the agent's files, with the path of the file and the value in it; ok is false if the file has none.
 func (a *Agent) eachEntry(d *Dirs, s *Settings, visit func(file string, e *Entry, v any, ok bool)) error {
 	for _, f := range a.Files(d, s) {
-		tree, err := f.read()
+		text, err := ReadFile(f.Path)
 		if err != nil {
 			return err
 		}
-		for i := range f.Entries {
-			v, ok := Lookup(tree, f.Entries[i].Path)
-			visit(f.Path, &f.Entries[i], v, ok)
+		tree, err := f.Format.Decode(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+		for _, e := range f.Entries {
+			v, ok := Lookup(tree, e.Path)
+			visit(f.Path, &e, v, ok)
 		}
 	}
 	return nil
-}
-
-// read returns the content of the file, or an empty map if it does not exist.
-func (f *File) read() (map[string]any, error) {
-	text, err := ReadFile(f.Path)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := f.Format.Decode(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Path, err)
-	}
-	return tree, nil
 }
 
 // variable returns the name of the environment variable in the value of an entry with the key, or "" if none exists.

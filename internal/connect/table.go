@@ -53,13 +53,12 @@ var Agents = []*Agent{
 	{
 		Name: "claude-code", Wire: Messages, Program: "claude", Tested: "2.1.197",
 		Files: func(d *Dirs, s *Settings) []File {
-			entries := []Entry{
+			return []File{{Path: filepath.Join(d.dir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json"), Format: JSON, Entries: []Entry{
 				at("env.ANTHROPIC_BASE_URL", s.URL).holds("url"), at("env.ANTHROPIC_MODEL", s.Model).holds("model"), at("env.ANTHROPIC_SMALL_FAST_MODEL", s.Model),
 				s.key([]string{"apiKeyHelper"}, "printenv ", "", Absent),
 				at("env.ANTHROPIC_API_KEY", Absent), // the agent would send an API key of another service to the gateway
 				s.noKey("env.ANTHROPIC_AUTH_TOKEN"),
-			}
-			return []File{{Path: filepath.Join(d.dir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json"), Format: JSON, Entries: entries}}
+			}}}
 		},
 		Ask: "-p",
 	},
@@ -67,11 +66,10 @@ var Agents = []*Agent{
 		Name: "gemini-cli", Wire: Gemini, Program: "gemini", Tested: "0.61.0",
 		Files: func(d *Dirs, s *Settings) []File {
 			dir := filepath.Join(d.Home, ".gemini")
-			env := []Entry{at("GOOGLE_GEMINI_BASE_URL", s.URL).holds("url"), s.noKey("GEMINI_API_KEY")}
 			return []File{
 				{Path: filepath.Join(dir, "settings.json"), Format: JSON, Entries: []Entry{
 					at("security.auth.selectedType", "gemini-api-key"), at("model.name", s.Model).holds("model")}},
-				{Path: filepath.Join(dir, ".env"), Format: DotEnv, Entries: env},
+				{Path: filepath.Join(dir, ".env"), Format: DotEnv, Entries: []Entry{at("GOOGLE_GEMINI_BASE_URL", s.URL).holds("url"), s.noKey("GEMINI_API_KEY")}},
 			}
 		},
 		Environment: func(s *Settings) []Variable {
@@ -84,10 +82,7 @@ var Agents = []*Agent{
 	},
 	{
 		Name: "opencode", Wire: Chat, Program: "opencode", Tested: "1.18.33",
-		Files: func(d *Dirs, s *Settings) []File {
-			return []File{{Path: filepath.Join(d.dir("XDG_CONFIG_HOME", ".config"), "opencode", "opencode.json"), Format: JSON, Entries: openCode(s)}}
-		},
-		Ask: "run",
+		Files: openCode("opencode"), Ask: "run",
 	},
 	{
 		Name: "qwen-code", Wire: Chat, Program: "qwen", Tested: "0.24.4",
@@ -139,7 +134,7 @@ var Agents = []*Agent{
 			return []File{
 				{Path: filepath.Join(dir, "models.json"), Format: JSON, Entries: []Entry{
 					at(p+".baseUrl", s.V1()).holds("url"), at(p+".api", "openai-completions"), s.key([]string{"providers", provider, "apiKey"}, "$", "", NoKey), // since 0.77 a name without $ is the key itself
-					{Path: []string{"providers", provider, "models"}, Value: []any{map[string]any{"id": s.Model, "input": []any{"text", "image"}}}}}}, // without input the agent sends no images
+					at(p+".models", []any{map[string]any{"id": s.Model, "input": []any{"text", "image"}}})}}, // without input the agent sends no images
 				{Path: filepath.Join(dir, "settings.json"), Format: JSON, Entries: []Entry{
 					at("defaultProvider", provider), at("defaultModel", s.Model).holds("model")}},
 			}
@@ -148,20 +143,19 @@ var Agents = []*Agent{
 	},
 	{
 		Name: "kilo", Wire: Chat, Program: "kilo", Tested: "7.7.9",
-		Files: func(d *Dirs, s *Settings) []File {
-			return []File{{Path: filepath.Join(d.dir("XDG_CONFIG_HOME", ".config"), "kilo", "kilo.json"), Format: JSON, Entries: openCode(s)}}
-		},
-		Ask: "run",
+		Files: openCode("kilo"), Ask: "run",
 	},
 }
 
-// openCode returns the entries for opencode and for agents derived from it. They use small_model to generate titles.
-func openCode(s *Settings) []Entry {
-	p := "provider." + provider
-	return []Entry{
-		at(p+".npm", "@ai-sdk/openai-compatible"), at(p+".name", "Lathe"),
-		at(p+".options.baseURL", s.V1()).holds("url"), s.key([]string{"provider", provider, "options", "apiKey"}, "{env:", "}", NoKey),
-		{Path: []string{"provider", provider, "models", s.Model}, Value: map[string]any{"name": s.Model}},
-		at("model", provider+"/"+s.Model).holds("model"), at("small_model", provider+"/"+s.Model),
+// openCode returns Agent.Files for opencode and for agents derived from it. They use small_model to generate titles.
+func openCode(name string) func(*Dirs, *Settings) []File {
+	return func(d *Dirs, s *Settings) []File {
+		p := "provider." + provider
+		return []File{{Path: filepath.Join(d.dir("XDG_CONFIG_HOME", ".config"), name, name+".json"), Format: JSON, Entries: []Entry{
+			at(p+".npm", "@ai-sdk/openai-compatible"), at(p+".name", "Lathe"),
+			at(p+".options.baseURL", s.V1()).holds("url"), s.key([]string{"provider", provider, "options", "apiKey"}, "{env:", "}", NoKey),
+			{Path: []string{"provider", provider, "models", s.Model}, Value: map[string]any{"name": s.Model}},
+			at("model", provider+"/"+s.Model).holds("model"), at("small_model", provider+"/"+s.Model),
+		}}}
 	}
 }

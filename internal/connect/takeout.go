@@ -2,6 +2,7 @@ package connect
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,9 +20,9 @@ type Put struct {
 	Default bool `json:"default,omitempty"`
 }
 
-// putsOf returns the settings that a merge of the entries into the text before sets or removes.
-func putsOf(f *Format, before []byte, entries []Entry) ([]Put, error) {
-	had, err := f.Decode(before)
+// putsOf returns the settings that a merge of the entries into the JSON text before sets or removes.
+func putsOf(before []byte, entries []Entry) ([]Put, error) {
+	had, err := JSON.Decode(before)
 	if err != nil {
 		return nil, err
 	}
@@ -52,15 +53,12 @@ func (w *Written) add(puts []Put) {
 }
 
 // takeOut returns the JSON text now without the written settings: it restores their values in before and keeps all other changes. left
-// lists the paths of settings that have been changed since, which stay unchanged. The returned text is nil if before is nil (the file did
-// not exist) and nothing else remains.
+// lists the paths of settings that have been changed since, alone or with a value on their path; they stay unchanged. The returned text is
+// nil if before is nil (the file did not exist) and nothing else remains.
 func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err error) {
-	had, err := parseJSON(before)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w as JSON: %w", ErrUnreadable, err)
-	}
+	had, errBefore := parseJSON(before)
 	n, err := parseJSON(now)
-	if err != nil {
+	if err = cmp.Or(errBefore, err); err != nil {
 		return nil, nil, fmt.Errorf("%w as JSON: %w", ErrUnreadable, err)
 	}
 	changed := false
@@ -68,20 +66,18 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 		old, current := nodeAt(had, p.Path), nodeAt(n, p.Path)
 		switch {
 		case same(current, old): // equal to the previous value
-		case p.Removed && current == nil:
-			setYAML(n, p.Path, old)
-			changed = true
 		case !p.Removed && current == nil: // the user has removed the setting
-		case p.Removed || !equal(treeJSON(current), p.Value):
+		case current != nil && (p.Removed || !equal(treeJSON(current), p.Value)):
 			if !p.Default {
 				left = append(left, strings.Join(p.Path, "."))
 			}
-		case old != nil:
-			setYAML(n, p.Path, old)
-			changed = true
-		default:
+		case old == nil:
 			removeJSON(n, p.Path)
 			changed = true
+		case setYAML(n, p.Path, old) == nil:
+			changed = true
+		default: // a value on the path has been changed to one of another kind
+			left = append(left, strings.Join(p.Path, "."))
 		}
 	}
 	if !changed {
@@ -96,7 +92,7 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 }
 
 func same(a, b *yaml.Node) bool {
-	return a == nil && b == nil || a != nil && b != nil && equal(treeJSON(a), treeJSON(b))
+	return a == b || a != nil && b != nil && equal(treeJSON(a), treeJSON(b))
 }
 
 // prune removes the objects and lists on the paths of puts that contain only defaults and that do not exist in had.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // rewrite writes a JSON file anew, with further values at the paths given.
@@ -148,5 +150,35 @@ func TestUndoLeavesWhatItsUserChanged(t *testing.T) {
 	}
 	if _, err := os.Stat(path + backupSuffix); err != nil {
 		t.Error(err)
+	}
+}
+
+// A removed setting is not restored into a value of another kind.
+func TestUndoLeavesValuesOfAnotherKind(t *testing.T) {
+	for env, want := range map[string]string{`["a","b"]`: `{"env":["a","b"]}`, `"a"`: `{"env":"a"}`, `[]`: `{"env":[]}`, `null`: `{"env":{"ANTHROPIC_API_KEY":"k"}}`} {
+		home := t.TempDir()
+		record := filepath.Join(home, "record")
+		files := Find("claude-code").Files(dirs(home), &Settings{URL: "http://127.0.0.1:8700", Model: "m"})
+		path := files[0].Path
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(`{"env":{"ANTHROPIC_API_KEY":"k"}}`), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Write(record, files); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(`{"env":`+env+`}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		changes, err := Undo(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := changes[0].Left; slices.Equal(left, []string{"env.ANTHROPIC_API_KEY"}) != (env != "null") {
+			t.Errorf("env is %s: left %v", env, left)
+		}
+		text, err := os.ReadFile(path)
+		if got := rawjson.CompactText(text); got != want || err != nil {
+			t.Errorf("env is %s: %s, %v; want %s", env, got, err, want)
+		}
 	}
 }

@@ -20,10 +20,7 @@ func decodeTOML(text []byte) (map[string]any, error) {
 }
 
 func editTOML(text []byte, entries []Entry) ([]byte, error) {
-	var lines []string
-	if len(text) > 0 {
-		lines = strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	}
+	lines := linesOf(text)
 	for _, e := range entries {
 		table, key := strings.Join(e.Path[:len(e.Path)-1], "."), e.Path[len(e.Path)-1]
 		if e.Value == Absent {
@@ -78,14 +75,13 @@ func setLine(lines []string, table, key, line string) []string {
 	add := []string{line}
 	switch {
 	case end < 0:
-		if len(lines) > 0 {
-			add = append([]string{""}, "["+table+"]", line)
-		} else {
-			add = []string{"[" + table + "]", line}
+		add = []string{"", "[" + table + "]", line}
+		if len(lines) == 0 {
+			add = add[1:]
 		}
 		end = len(lines)
 	case end < len(lines) && table == "" && strings.HasPrefix(strings.TrimSpace(lines[end]), "["):
 		add = append(add, "")
 	}
-	return append(lines[:end:end], append(add, lines[end:]...)...)
+	return slices.Insert(lines, end, add...)
 }

@@ -3,7 +3,6 @@ package connect
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // maxFile is the largest size of a configuration file in bytes.
@@ -108,23 +108,21 @@ func Write(record string, files []File) ([]Change, error) {
 			continue
 		}
 		path, before := changes[i].Path, befores[i]
-		w := r.of(path)
-		switch {
-		case w == nil:
-			next := Written{Path: path, SHA256: sum(merged)}
+		at := slices.IndexFunc(r.Files, func(w Written) bool { return w.Path == path })
+		if at < 0 {
+			next := Written{Path: path, SHA256: sum(before)}
 			if before != nil {
 				if next.Backup, err = backUp(path, before); err != nil {
 					return nil, err
 				}
 			}
-			r.Files = append(r.Files, next)
-			w = &r.Files[len(r.Files)-1]
-		default:
-			w.Edited = w.Edited || sum(before) != w.SHA256
-			w.SHA256 = sum(merged)
+			at, r.Files = len(r.Files), append(r.Files, next)
 		}
+		w := &r.Files[at]
+		w.Edited = w.Edited || sum(before) != w.SHA256
+		w.SHA256 = sum(merged)
 		if files[i].Format == JSON {
-			puts, err := putsOf(JSON, before, files[i].Entries)
+			puts, err := putsOf(before, files[i].Entries)
 			if err != nil {
 				return nil, err
 			}
@@ -223,15 +221,6 @@ func (w *Written) former() (text []byte, c Change, err error) {
 	return text, c, nil
 }
 
-func (r *Record) of(path string) *Written {
-	for i := range r.Files {
-		if r.Files[i].Path == path {
-			return &r.Files[i]
-		}
-	}
-	return nil
-}
-
 func readRecord(path string) (*Record, error) {
 	text, err := ReadFile(path)
 	r := &Record{}
@@ -324,7 +313,4 @@ func replace(path string, text []byte) error {
 	return nil
 }
 
-func sum(text []byte) string {
-	s := sha256.Sum256(text)
-	return hex.EncodeToString(s[:])
-}
+func sum(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }

@@ -12,7 +12,7 @@ import (
 var YAML = &Format{Name: "YAML", decode: decodeYAML, edit: editYAML}
 
 func decodeYAML(text []byte) (map[string]any, error) {
-	tree := map[string]any{}
+	var tree map[string]any
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	if err := d.Decode(&tree); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -20,7 +20,7 @@ func decodeYAML(text []byte) (map[string]any, error) {
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it has more than one document")
 	}
-	if tree == nil { // the document is null
+	if tree == nil { // the text is empty, or the document is null
 		tree = map[string]any{}
 	}
 	return tree, nil
@@ -42,7 +42,9 @@ func editYAML(text []byte, entries []Entry) ([]byte, error) {
 		if err := value.Encode(e.Value); err != nil {
 			return nil, err
 		}
-		setYAML(doc.Content[0], e.Path, &value)
+		if err := setYAML(doc.Content[0], e.Path, &value); err != nil {
+			return nil, err
+		}
 	}
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
@@ -51,38 +53,47 @@ func editYAML(text []byte, entries []Entry) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func setYAML(n *yaml.Node, path []string, value *yaml.Node) {
+// setYAML sets the value at a path and creates the objects and lists on the path. If the path has a value of another kind, other than null,
+// it changes nothing and returns ErrNotEdited.
+func setYAML(n *yaml.Node, path []string, value *yaml.Node) error {
 	if len(path) == 0 {
 		value.HeadComment, value.LineComment, value.FootComment = n.HeadComment, n.LineComment, n.FootComment
 		*n = *value
-		return
+		return nil
 	}
-	if name, selected, ok := selector(path[0]); ok && n.Kind != yaml.MappingNode {
+	kind := yaml.MappingNode
+	name, selected, ok := selector(path[0])
+	if ok && n.Kind != yaml.MappingNode {
+		kind = yaml.SequenceNode
+	}
+	if n.Kind != kind {
+		if n.ShortTag() != "!!null" { // a new node has this tag, too
+			return ErrNotEdited
+		}
+		n.Kind, n.Tag, n.Value = kind, "", ""
+	}
+	if kind == yaml.SequenceNode {
 		e := elementYAML(n, path[0])
 		if e == nil {
 			e = &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{stringYAML(name), stringYAML(selected)}}
-			n.Kind, n.Tag, n.Value = yaml.SequenceNode, "", ""
 			n.Content = append(n.Content, e)
 		}
-		setYAML(e, path[1:], value)
-		return
-	}
-	if n.Kind != yaml.MappingNode { // the node is new or null
-		n.Kind, n.Tag, n.Value = yaml.MappingNode, "", ""
+		return setYAML(e, path[1:], value)
 	}
 	m := memberYAML(n, path[0])
 	if m == nil {
 		m = &yaml.Node{}
 		n.Content = append(n.Content, stringYAML(path[0]), m)
 	}
-	setYAML(m, path[1:], value)
+	return setYAML(m, path[1:], value)
 }
 
-// elementYAML returns the first object of a list that a path element `[name=value]` selects, or nil.
+// elementYAML returns the first object of a list that a path element `[name=value]` selects, or nil. A scalar of JSON that is not a string
+// equals no value.
 func elementYAML(n *yaml.Node, selecting string) *yaml.Node {
 	name, value, ok := selector(selecting)
 	for _, e := range n.Content {
-		if m := memberYAML(e, name); ok && m != nil && m.Value == value {
+		if m := memberYAML(e, name); ok && m != nil && m.Value == value && (m.Tag != "" || m.Alias != nil) {
 			return e
 		}
 	}

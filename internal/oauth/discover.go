@@ -147,9 +147,11 @@ func (s *authServer) check(issuer string) error {
 	if !sameIssuer(s.Issuer, issuer) {
 		return errors.New("its metadata are those of another issuer")
 	}
-	for name, address := range map[string]string{"token_endpoint": s.TokenEndpoint, "authorization_endpoint": s.AuthorizationEndpoint, "registration_endpoint": s.RegistrationEndpoint} {
-		if _, err := secureURL(address); err != nil && (address != "" || name == "token_endpoint") {
-			return fmt.Errorf("its %s %w", name, err)
+	for _, endpoint := range []struct{ name, address string }{
+		{"token_endpoint", s.TokenEndpoint}, {"authorization_endpoint", s.AuthorizationEndpoint}, {"registration_endpoint", s.RegistrationEndpoint},
+	} {
+		if _, err := secureURL(endpoint.address); err != nil && (endpoint.address != "" || endpoint.name == "token_endpoint") {
+			return fmt.Errorf("its %s %w", endpoint.name, err)
 		}
 	}
 	return nil

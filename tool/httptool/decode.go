@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/lathe-run/lathe/internal/yamljson"
 	"math/big"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/yamljson"
 )
 
 // Limits of a document.

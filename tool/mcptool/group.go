@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/lathe-run/lathe/internal/text"
 	"iter"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/reconnect"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A Group connects to MCP servers, offers their tools, and reconnects to servers that have ended. A call of a tool waits at most 5 s for a

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/lathe-run/lathe/internal/yamljson"
 	"io"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/lazy"
+	"github.com/lathe-run/lathe/internal/yamljson"
 )
 
 // A Manifest describes a module as a tool: its definition, limits and grants. Its file is YAML or JSON of at most 256 KiB; unknown fields

@@ -2,10 +2,10 @@ package openai
 
 import (
 	"encoding/json"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 func TestAppendRelayedChangesWhatMustDiffer(t *testing.T) {
