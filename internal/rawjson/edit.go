@@ -52,5 +52,5 @@ func Without(obj []byte, names ...string) []byte {
 
 // Filter returns a copy of the JSON object obj, which must be valid, with the members for whose names keep is true.
 func Filter(obj []byte, keep func(name string) bool) []byte {
-	return AppendEdited(make([]byte, 0, len(obj)), obj, func(name string, value []byte) ([]byte, []byte, bool) { return nil, value, keep(name) }, nil)
+	return AppendEdited(nil, obj, func(name string, value []byte) ([]byte, []byte, bool) { return nil, value, keep(name) }, nil)
 }
