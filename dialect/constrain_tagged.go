@@ -73,7 +73,7 @@ func (g *grammar) parameters(c *constrainer, t *lathe.ToolSpec) string {
 	return gbnf.AnyOf([]string{c.b.Rule("params", gbnf.Sequence(parts...)), asJSON()})
 }
 
-// parameter returns the grammar expressions of the forms of one parameter: the value unquoted, and the value as JSON. There is none if the
+// parameter returns the grammar expressions of the forms of one parameter: the value unquoted, and the value as JSON. It returns nil if the
 // tags cannot contain its name or its values.
 func (g *grammar) parameter(c *constrainer, schema []byte, tool string, m *gbnf.Property) (forms []string) {
 	key := rawjson.Text(m.Name)
@@ -143,7 +143,8 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 	return text
 }
 
-// unionText returns the grammar expression of a value that fits one of the schemas in list, written unquoted; "" if there is none.
+// unionText returns the grammar expression of a value that fits one of the schemas in list, written unquoted; "" if no schema allows such a
+// value.
 func (g *grammar) unionText(c *constrainer, list, root []byte, path string, types valueTypes, depth int) string {
 	var alternatives []string
 	for s := range rawjson.Elements(list) {

@@ -48,7 +48,8 @@ func replaceTokens(s, less string) string {
 	})
 }
 
-// edited replaces parts of s. find returns the length of the part at the beginning of a text, 0 if there is none, and what replaces it.
+// edited returns s with parts replaced. find gets the rest of s at each position, and returns the length of the part with which it begins and
+// the replacement; length 0: nothing is replaced there.
 func edited(s string, find func(s string) (n int, by string)) string {
 	var b strings.Builder
 	from := 0

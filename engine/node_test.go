@@ -195,7 +195,7 @@ func ends(t *testing.T, s store.Store, id string) (reason lathe.Reason, n int) {
 	return reason, n
 }
 
-// resultCode returns the code of the first result of a tool in the log of a run; "": it succeeded, or there is none.
+// resultCode returns the error code of the first tool result in the log of a run; "": the call succeeded, or the log has no result.
 func resultCode(t *testing.T, s store.Store, id string) lathe.Code {
 	t.Helper()
 	for e, err := range s.Read(t.Context(), id, 0) {

@@ -18,9 +18,9 @@ type TraceContext struct {
 // A Tracer is a [Sink] that creates spans for runs and for their model calls and tool calls.
 type Tracer interface {
 	Sink
-	// Trace returns the open span of the tool call callID of a run. If callID is "", it returns the span of the model call in progress or,
-	// if there is none, that of the run. If there is no open span, it returns the zero value. It may be called by several goroutines at
-	// once.
+	// Trace returns the open span of the tool call callID of a run. If callID is "", it returns the span of the model call in progress, or
+	// the span of the run between model calls. It returns the zero value if that span is not open. It may be called by several goroutines
+	// at once.
 	Trace(runID, callID string) TraceContext
 }
 

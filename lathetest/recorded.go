@@ -27,8 +27,8 @@ const recordVariable = "LATHE_RECORD"
 // testdata/refund.json. If the environment variable LATHE_RECORD is set, Recorded makes the recording instead: it passes each request to
 // the model that open returns, and writes the file at the end of the test, unless the test has failed. Otherwise open is not called.
 //
-// A request gets the first unused answer to an equal request. If there is none, the model call ends with an error of code invalid_request
-// and the test fails: the message names the first difference. The test also fails if an answer of the recording is not used. The ids of
+// A request gets the first unused answer to an equal request. If the recording has no such answer, the model call ends with an error of
+// code invalid_request and the test fails: the message names the first difference. The test also fails if an answer is not used. The ids of
 // runs and requests are not compared, nor how the ids of calls are written. A time or a random text in a message is a difference: set
 // [loop.Options].Now, or use testing/synctest.
 //

@@ -27,7 +27,7 @@ type RequestStore interface {
 	// request, only one of them serves it. instead names a recorded run, which the caller got from FindRequest and wants to replace by
 	// runID; "": none.
 	PutRequest(ctx context.Context, digest RequestDigest, runID, instead string) error
-	// FindRequest returns the record of the request. If there is none, the error has the code not_found.
+	// FindRequest returns the record of the request. The error has the code not_found if the request has no record.
 	FindRequest(ctx context.Context, digest RequestDigest) (RequestRecord, error)
 	// DeliverRequest records that the response was delivered at the time at, by the clock of this process. The store converts the time to
 	// its own clock. DeliverRequest does nothing if there is no record, or if the record names another run or is already marked as

@@ -23,7 +23,7 @@ import (
 type Blobs interface {
 	// Put stores data under key, which is the SHA-256 of data in hexadecimal. It may be called again with the same key and data.
 	Put(key string, data []byte) error
-	// Get returns the data that is stored under key. It must return an error if there is none.
+	// Get returns the data that is stored under key. It must return an error if no data is stored there.
 	Get(key string) ([]byte, error)
 }
 
