@@ -49,20 +49,17 @@ const maxNames = 50
 
 // newAdvertised returns the list of specs, whose first sorted elements are sorted by name.
 func newAdvertised(specs []*lathe.ToolSpec, sorted int) *advertised {
-	s := &advertised{specs: specs, sorted: sorted, size: sync.OnceValue(func() int { return definitionsSize(specs) }), hash: sync.OnceValue(func() string { return digest.Tools(specs) })}
-	s.names = append(s.names, '[')
+	names := []byte{'['}
 	listed := 0
-	for _, spec := range s.specs {
+	for _, spec := range specs {
 		if spec.Disallowed || listed == maxNames {
 			continue
 		}
-		if listed++; listed > 1 {
-			s.names = append(s.names, ',')
-		}
-		s.names = appendString(s.names, spec.Name)
+		names = appendString(appendComma(names, listed), spec.Name)
+		listed++
 	}
-	s.names = append(s.names, ']')
-	return s
+	return &advertised{specs: specs, sorted: sorted, names: append(names, ']'),
+		size: sync.OnceValue(func() int { return definitionsSize(specs) }), hash: sync.OnceValue(func() string { return digest.Tools(specs) })}
 }
 
 // maxAdvertised is the maximum number of lists of the set's tools that a runner caches: runs with different permissions have different
@@ -82,30 +79,28 @@ type listsOf struct {
 	lists    []*advertised // newest first, at most maxAdvertised
 }
 
-// get returns the list of specs, which must be sorted by name. It copies specs if the list is new. mixed reports that specs include tools
-// of a client. Lists of an earlier state of the set are dropped.
-func (l *advertisedLists) get(r *registry, specs []*lathe.ToolSpec, mixed bool) *advertised {
-	if mixed {
-		return l.conversation(specs, len(specs))
+// get returns the list of specs, which are tools of the set and sorted by name. It copies specs if the list is new. Lists of an earlier state
+// of the set are dropped.
+func (l *advertisedLists) get(r *registry, specs []*lathe.ToolSpec) *advertised {
+	var cached []*advertised
+	if last := l.ofSet.Load(); last != nil && last.registry == r {
+		cached = last.lists
 	}
-	var kept []*advertised
-	if of := l.ofSet.Load(); of != nil && of.registry == r {
-		kept = of.lists
-	}
-	for _, a := range kept {
-		if slices.Equal(a.specs, specs) {
-			return a
+	for _, list := range cached {
+		if slices.Equal(list.specs, specs) {
+			return list
 		}
 	}
-	a := newAdvertised(slices.Clone(specs), len(specs))
+	list := newAdvertised(slices.Clone(specs), len(specs))
 	// If another goroutine stores a list at the same time, one of them is lost and computed again later.
-	l.ofSet.Store(&listsOf{r, append([]*advertised{a}, kept[:min(len(kept), maxAdvertised-1)]...)})
-	return a
+	l.ofSet.Store(&listsOf{r, append([]*advertised{list}, cached[:min(len(cached), maxAdvertised-1)]...)})
+	return list
 }
 
-// conversation returns the list of specs, whose first sorted elements are sorted by name. It copies them if the list is new. Only the last
-// such list is cached, because conversations have many different ones, and they must not replace the lists of the set with their indexes.
-func (l *advertisedLists) conversation(specs []*lathe.ToolSpec, sorted int) *advertised {
+// getMixed returns the list of specs, whose first sorted elements are sorted by name, and which include tools of a client or loaded ones. It
+// copies them if the list is new. Only the last such list is cached, because conversations have many different ones, and they must not
+// replace the lists of the set with their indexes.
+func (l *advertisedLists) getMixed(specs []*lathe.ToolSpec, sorted int) *advertised {
 	last := l.mixed.Load()
 	if last == nil || last.sorted != sorted || !slices.Equal(last.specs, specs) {
 		last = newAdvertised(slices.Clone(specs), sorted)

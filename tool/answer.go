@@ -14,7 +14,7 @@ const maxDetailBytes = 1_000
 // answer returns the content of the tool message for the call.
 func answer(c *call) string {
 	if c.w.settings.ResultFormat == lathe.ResultEnvelope {
-		return string(c.envelope(c.w.settings.CompactEnvelope))
+		return string(c.envelope())
 	}
 	if c.code == "" {
 		return string(c.data)
@@ -28,8 +28,9 @@ func answer(c *call) string {
 	return string(append(b, '}'))
 }
 
-// envelope returns the answer with all members. compact omits empty ones.
-func (c *call) envelope(compact bool) []byte {
+// envelope returns the answer with all members, or, if the settings say so, without empty ones.
+func (c *call) envelope() []byte {
+	compact := c.w.settings.CompactEnvelope
 	b := []byte(`{"ok":`)
 	b = strconv.AppendBool(b, c.code == "")
 	name := c.tool

@@ -57,7 +57,7 @@ func approve(ctx context.Context, c *call) ending {
 			Rule: c.verdict.Rule, ExpiresAt: req.ExpiresAt, Arguments: bytes.Clone(c.args)})
 	}
 	var answer lathe.Approval
-	err := context.DeadlineExceeded
+	err := context.DeadlineExceeded // if the request has expired
 	if left := req.ExpiresAt.Sub(w.r.now()); left > 0 {
 		answer, err = askApprover(ctx, w.r.opts.Approver, req, left)
 	}

@@ -113,7 +113,7 @@ func checkAllow(v *view, opts *RunOptions) error {
 		}
 		var names []string
 		for _, e := range v.registry.sorted {
-			if v.has(e.spec.Name) != nil {
+			if v.ofSet(e.spec.Name) != nil {
 				names = append(names, e.spec.Name)
 			}
 		}
@@ -140,8 +140,8 @@ func (w *Work) checkClient(opts *RunOptions) error {
 			return errors.New("a client tool is nil")
 		case !validName(spec.Name):
 			return fmt.Errorf("the tool name %.80q is not 1 to 64 of the characters a-z, A-Z, 0-9, _ and -", spec.Name)
-		case w.tools.has(spec.Name) != nil && (!spec.Disallowed || w.tools.may(spec.Name)):
-			return fmt.Errorf("the tool name %s is taken: one tool is from %s, the other from the request", spec.Name, origin(w.tools.has(spec.Name).spec))
+		case w.tools.ofSet(spec.Name) != nil && (!spec.Disallowed || w.tools.allows(spec.Name)):
+			return fmt.Errorf("the tool name %s is taken: one tool is from %s, the other from the request", spec.Name, origin(w.tools.ofSet(spec.Name).spec))
 		case seen[spec.Name]:
 			return fmt.Errorf("the tool %s is declared twice", spec.Name)
 		}

@@ -1,5 +1,9 @@
 package tool
 
+// This file decides which definitions a run sends from its first model call on, and adds those that its model finds later. The list that is
+// sent consists of three parts: the base and the search tool with the tools of the client, sorted by name; tools that the history uses; and
+// tools that were loaded by search, in load order.
+
 import (
 	"cmp"
 	"maps"
@@ -27,13 +31,14 @@ type deferral struct {
 // builtinOrigin is the origin of the tools of package builtin.
 const builtinOrigin = "builtin"
 
-// begin decides whether the run defers its tools, and makes the list of its definitions.
-func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) {
-	specs := v.judged()
+// beginDeferral decides whether the run defers its tools, and makes the list of its definitions.
+func (v *view) beginDeferral(opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) {
+	specs := v.selectTools()
 	search := &v.r.set.search
-	full := v.r.advertised.get(v.registry, specs, false)
-	// The client's tools reduce the limits.
-	if space := v.besideClient(limits); search.Mode == SearchAuto && len(specs) <= min(search.AboveTools, space.tools) && full.size() <= min(search.AboveBytes, space.bytes) {
+	full := v.r.advertised.get(v.registry, specs)
+	space := v.besideClient(limits)
+	fewTools := len(specs) <= min(search.AboveTools, space.tools)
+	if search.Mode == SearchAuto && fewTools && full.size() <= min(search.AboveBytes, space.bytes) {
 		v.shown = v.list(specs)
 		return
 	}
@@ -43,8 +48,8 @@ func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.L
 		v.shown, v.unsearched = v.list(specs), searchWithheld
 		return
 	}
-	maps.DeleteFunc(v.client, func(name string, spec *lathe.ToolSpec) bool { return spec.Disallowed && v.has(name) != nil }) // they are deferred like the tools of the set
-	base, space := v.base(full, settings, limits)
+	maps.DeleteFunc(v.client, func(name string, spec *lathe.ToolSpec) bool { return spec.Disallowed && v.ofSet(name) != nil }) // they are deferred like the tools of the set
+	base, space := v.base(full, settings, v.besideClient(limits))
 	loaded := v.loadedBefore(full, base, space, opts)
 	if len(base)+len(loaded) == len(specs) {
 		v.shown, v.unsearched = v.list(specs), nothingToSearch
@@ -52,7 +57,7 @@ func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.L
 	}
 	first := v.withClient(append(base, searchSpec))
 	v.deferral = deferral{on: true, search: search, full: full, before: len(loaded), deferred: len(specs) - len(base) - len(loaded), limits: *limits}
-	v.send(v.r.advertised.conversation(append(first, loaded...), len(first)))
+	v.send(v.r.advertised.getMixed(append(first, loaded...), len(first)))
 	if opts.Resumed != nil {
 		v.append(opts.Resumed.Loaded)
 	}
@@ -73,19 +78,18 @@ func (v *view) withholdSearch() event.WithheldTool {
 	return held
 }
 
-// base returns the definitions of the set that are sent from the first model call on, sorted by name, and the capacity that remains besides
-// them and the tools of the client.
-func (v *view) base(full *advertised, settings *lathe.Settings, limits *lathe.Limits) ([]*lathe.ToolSpec, capacity) {
+// base returns the definitions of the set that are sent from the first model call on, sorted by name, and the part of space that remains
+// besides them and the search tool.
+func (v *view) base(full *advertised, settings *lathe.Settings, space capacity) ([]*lathe.ToolSpec, capacity) {
 	chosen := ""
 	if settings.ToolChoice.Mode == lathe.ChoiceFunction {
-		_, _, chosen = v.lookup(settings.ToolChoice.Name)
+		chosen = v.lookup(settings.ToolChoice.Name).tool
 	}
 	always := func(spec *lathe.ToolSpec) bool {
 		return spec.Origin == builtinOrigin || spec.Name == chosen ||
 			slices.ContainsFunc(v.r.set.search.Always, func(pattern string) bool { return policy.Match(pattern, spec.Name) })
 	}
 	var base []*lathe.ToolSpec
-	space := v.besideClient(limits)
 	space.take(searchSpec)
 	for _, spec := range full.specs {
 		if always(spec) {
@@ -105,46 +109,9 @@ func (v *view) loadedBefore(full *advertised, base []*lathe.ToolSpec, space capa
 		history = history[:min(r.Started, len(history))]
 	}
 	var used []*lathe.ToolSpec
-	use := func(name string) {
-		if _, always := slices.BinarySearchFunc(base, name, func(s *lathe.ToolSpec, n string) int { return strings.Compare(s.Name, n) }); always {
-			return
-		}
-		if spec := full.find(name); spec != nil {
+	for _, name := range namesIn(v, history) {
+		if spec := full.find(name); spec != nil && !slices.Contains(base, spec) {
 			used = append(used, spec)
-		}
-	}
-	open := map[string]string{} // names of calls without a result, by id; a server may reuse an id
-	for _, m := range history {
-		for _, p := range m.Parts {
-			if c, ok := p.(lathe.ToolCall); ok {
-				name := strings.TrimSpace(c.Name)
-				if name != SearchName {
-					_, _, name = v.lookup(name)
-				}
-				open[cmp.Or(c.ID, c.Name)] = name
-			}
-			res, ok := p.(lathe.ToolResult)
-			if !ok {
-				continue
-			}
-			id := cmp.Or(res.CallID, res.Name)
-			name := open[id]
-			delete(open, id)
-			if name != SearchName {
-				use(name)
-			} else if !res.IsError {
-				for _, found := range foundNames([]byte(res.Content)) {
-					use(found)
-				}
-			}
-		}
-	}
-	for _, m := range history {
-		for i := 0; i < len(m.Parts) && len(open) > 0; i++ {
-			if c, ok := m.Parts[i].(lathe.ToolCall); ok {
-				use(open[cmp.Or(c.ID, c.Name)])
-				delete(open, cmp.Or(c.ID, c.Name))
-			}
 		}
 	}
 	space.tools = min(space.tools, v.r.set.search.MaxLoaded)
@@ -156,9 +123,48 @@ func (v *view) loadedBefore(full *advertised, base []*lathe.ToolSpec, space capa
 	}
 	return slices.DeleteFunc(used, func(spec *lathe.ToolSpec) bool {
 		first := fits[spec]
-		fits[spec] = false
+		fits[spec] = false // what follows is a repetition
 		return !first
 	})
+}
+
+// namesIn returns the names of the tools that a history calls or that its searches found, in the order of the results, and then of the calls
+// without a result.
+func namesIn(v *view, history []lathe.Message) (names []string) {
+	open := map[string]string{} // names of calls without a result, by id; a server may reuse an id
+	for _, m := range history {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case lathe.ToolCall:
+				name := strings.TrimSpace(p.Name)
+				if name != SearchName {
+					name = v.lookup(name).tool
+				}
+				open[cmp.Or(p.ID, p.Name)] = name
+			case lathe.ToolResult:
+				id := cmp.Or(p.CallID, p.Name)
+				name := open[id]
+				delete(open, id)
+				if name != SearchName {
+					names = append(names, name)
+				} else if !p.IsError {
+					names = append(names, foundNames([]byte(p.Content))...)
+				}
+			}
+		}
+	}
+	for _, m := range history {
+		for _, p := range m.Parts {
+			if c, ok := p.(lathe.ToolCall); ok {
+				id := cmp.Or(c.ID, c.Name)
+				if name, isOpen := open[id]; isOpen {
+					names = append(names, name)
+					delete(open, id)
+				}
+			}
+		}
+	}
+	return names
 }
 
 // besideClient returns the capacity that remains besides the tools of the client.
@@ -217,7 +223,7 @@ func (v *view) append(names []string) (appended []string) {
 // of a tool that is not in specs remains.
 func (v *view) resent(specs []*lathe.ToolSpec) *advertised {
 	d := &v.deferral
-	d.full = v.r.advertised.get(v.registry, specs, false)
+	d.full = v.r.advertised.get(v.registry, specs)
 	now := make([]*lathe.ToolSpec, len(d.sent.specs))
 	for i, old := range d.sent.specs {
 		now[i] = old

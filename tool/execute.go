@@ -69,19 +69,19 @@ func attempt(ctx context.Context, c *call) ending {
 	inv := newInvocation(ctx, c)
 	c.ran = true
 	go inv.run()
-	cut, isBack := waitFor(ctx, c, inv)
+	cut, returned := waitFor(ctx, c, inv)
 	c.now = w.r.now()
 	c.latency = c.now.Sub(c.start)
-	if !isBack {
+	if !returned {
 		w.r.abandoned.Add(1)
 		return cutOff(c, cut)
 	}
 	return readOutput(ctx, c, inv, cut)
 }
 
-// waitFor emits the reports of the tool and waits until it returns, but at most for abandonGrace after the call's deadline or the end of ctx. cut is the code of the
-// one that came first, or "" if the tool returned before both.
-func waitFor(ctx context.Context, c *call, inv *invocation) (cut lathe.Code, isBack bool) {
+// waitFor emits the reports of the tool and waits until it returns, but at most for abandonGrace after the call's deadline or the end of
+// ctx. cut is the code of the one that came first, or "" if the tool returned before both.
+func waitFor(ctx context.Context, c *call, inv *invocation) (cut lathe.Code, returned bool) {
 	timer := time.NewTimer(inv.left())
 	defer timer.Stop()
 	for cut == "" {

@@ -14,32 +14,32 @@ const unknownTool = "unknown"
 // is hidden or that the run may not use is unknown.
 func resolveName(c *call) {
 	tools := &c.w.tools
-	c.entry, c.client, c.tool = tools.lookup(c.Name)
+	c.callee = tools.lookup(c.Name)
 	c.foreign = c.client && tools.client[c.tool] != nil
 }
 
-// lookup returns the tool of the set with this name, or reports that the client executes it. label is its name in events.
-func (v *view) lookup(name string) (e *entry, client bool, label string) {
+// lookup returns the tool with this name, without foreign.
+func (v *view) lookup(name string) callee {
 	name = strings.TrimSpace(name)
-	for range 2 {
+	for range 2 { // as it is, and with underscores in place of dots
 		if v.deferral.on && name == SearchName {
-			return v.deferral.entry, false, SearchName
+			return callee{entry: v.deferral.entry, tool: SearchName}
 		}
-		if e := v.has(name); e != nil && !e.spec.Hidden && v.may(name) {
+		if e := v.ofSet(name); e != nil && !e.spec.Hidden && v.allows(name) {
 			if e.spec.Owner == lathe.OwnerClient {
-				return nil, true, e.spec.Name
+				return callee{client: true, tool: e.spec.Name}
 			}
-			return e, false, e.spec.Name
+			return callee{entry: e, tool: e.spec.Name}
 		}
 		if spec := v.client[name]; spec != nil && !spec.Disallowed {
-			return nil, true, spec.Name
+			return callee{client: true, tool: spec.Name}
 		}
 		if strings.IndexByte(name, '.') < 0 {
 			break
 		}
 		name = strings.ReplaceAll(name, ".", "_")
 	}
-	return nil, v.handOver, unknownTool
+	return callee{client: v.handOver, tool: unknownTool}
 }
 
 // canonical returns the name of the tool that the model means: the client's tool of which name is an alias, or name without residue of the
@@ -60,8 +60,8 @@ func (v *view) canonical(name string) string {
 
 // finds reports whether lookup finds a tool with this name.
 func (v *view) finds(name string) bool {
-	e, client, _ := v.lookup(name)
-	return e != nil || client
+	found := v.lookup(name)
+	return found.entry != nil || found.client
 }
 
 // alias records the aliases of a client's tool. If two tools have aliases with the same spelling, neither is found by them.

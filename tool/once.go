@@ -60,7 +60,7 @@ func (e *CallError) Unwrap() error { return e.Err }
 func (r *Runner) Call(ctx context.Context, name string, args json.RawMessage) (*lathe.Output, error) {
 	w := r.Begin(&lathe.RunInfo{RunID: r.opts.NewID("run_")}, nil)
 	c := call{w: w, emit: func(event.Data) {}}
-	w.begin(ctx, &c, 1, &Call{ToolCall: lathe.ToolCall{ID: r.opts.NewID("call_"), Name: name, Arguments: string(args)}}, false)
+	w.begin(ctx, &c, 1, &Call{ToolCall: lathe.ToolCall{ID: r.opts.NewID("call_"), Name: name, Arguments: string(args)}})
 	runCall(ctx, &c)
 	return c.result()
 }

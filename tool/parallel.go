@@ -26,7 +26,7 @@ func (w *Work) onlyReads(c *Call) bool {
 	if c.Parked != nil || c.Refuse != "" || c.ParseError != "" || c.Incomplete {
 		return false
 	}
-	e, _, _ := w.tools.lookup(c.Name)
+	e := w.tools.lookup(c.Name).entry
 	return e != nil && e.spec.Effect == lathe.ReadOnly && !w.tools.mayLoad(e.spec)
 }
 
@@ -41,19 +41,24 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(e
 		<-emitted
 	}
 	for i := range calls {
-		w.begin(ctx, &calls[i], turn, &in[i], out.Parked)
-		calls[i].w, calls[i].emit = w, send
-		calls[i].planned = make(chan struct{})
+		c := &calls[i]
+		c.w, c.emit, c.parkBehind = w, send, out.Parked
+		w.begin(ctx, c, turn, &in[i])
+		c.planned = make(chan struct{})
 		if i > 0 {
-			calls[i].before = calls[i-1].planned
+			c.before = calls[i-1].planned
 		}
 	}
 	foreseeUse(w, calls)
-	var next atomic.Int64
+	var started atomic.Int64 // number of calls
 	var workers sync.WaitGroup
 	for range min(w.settings.MaxParallel, len(calls)) {
 		workers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(calls)); i = next.Add(1) - 1 {
+			for {
+				i := int(started.Add(1)) - 1
+				if i >= len(calls) {
+					return
+				}
 				runCall(ctx, &calls[i])
 			}
 		})
@@ -63,10 +68,10 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(e
 		workers.Wait()
 		close(done)
 	}()
-	owed := false
-	defer func() { // also if emit panics: it waits until every goroutine has ended
+	emitting := false // a worker waits for emitted
+	defer func() {    // also if emit panics: it waits until every goroutine has ended
 		cancel()
-		if owed {
+		if emitting {
 			emitted <- struct{}{}
 		}
 		for {
@@ -81,9 +86,9 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(e
 	for running := true; running; {
 		select {
 		case d := <-events:
-			owed = true
+			emitting = true
 			emit(d)
-			owed = false
+			emitting = false
 			emitted <- struct{}{}
 		case <-done:
 			running = false

@@ -21,7 +21,7 @@ func authorize(c *call) ending {
 	}
 	opts, used := &c.w.r.opts, c.used
 	if c.planned == nil {
-		used = slices.Clone([]lathe.ToolUse(c.w.used))
+		used = slices.Clone(c.w.used)
 	}
 	c.info = c.describe()
 	c.info.Used = used

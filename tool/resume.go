@@ -54,10 +54,9 @@ func (w *Work) resume(before *Resumed) {
 
 // recount counts a call of an earlier process in the same way as judgeLoop did there.
 func (w *Work) recount(a *Answered) {
-	e, _, _ := w.tools.lookup(a.Name)
 	switch {
 	case a.ParseError != "" || a.Code == lathe.CodeTooManyCalls || a.Code == lathe.CodeIncompleteCall && !a.Incomplete:
-	case a.Code == lathe.CodeUnknownTool && e == nil:
+	case a.Code == lathe.CodeUnknownTool && w.tools.lookup(a.Name).entry == nil:
 		w.unknown++
 	default:
 		w.unknown = 0

@@ -89,60 +89,64 @@ func (s *searcher) Call(_ context.Context, args json.RawMessage) (*lathe.Output,
 	}
 	if query != "" {
 		named := found
-		rest := limit
 		for _, hit := range s.full.index().Search(query, len(named)+limit+maxMore) {
 			spec := s.full.specs[hit.Position]
 			switch {
 			case slices.Contains(named, spec):
-			case rest > 0:
+			case len(found) < len(named)+limit:
 				found = append(found, spec)
-				rest--
 			case len(more) < maxMore:
 				more = append(more, spec)
 			}
 		}
 	}
-	return &lathe.Output{Data: s.answer(found, more, unknown, query != "")}, nil
+	return &lathe.Output{Data: s.answer(query, found, more, unknown)}, nil
 }
 
-// maxTail is the maximum length of an answer after its lists, in bytes.
-const maxTail = 128
+const (
+	maxTail   = 128            // maximum length of an answer after its lists, in bytes
+	aboutSize = maxAbout + 128 // maximum length of a tool without its definition, in bytes
+)
 
-// answer returns the answer of a search. searched reports that it had a query. Tools for which the limits on definitions have no capacity
-// are named in more. The answer is shorter than the limit on outputs: it omits definitions that do not fit, and then further tools. The
-// model receives the definition of every tool in tools with its next request anyway.
-func (s *searcher) answer(found, more []*lathe.ToolSpec, unknown int, searched bool) []byte {
-	capacity, limited := s.capacity, false
-	most := s.limits.MaxOutputBytes - maxTail
-	json := rawjson.Limits{MaxDepth: s.limits.MaxJSONDepth - 3, MaxKeys: s.limits.MaxJSONKeys}
+// answer returns the answer of a search, for example
+//
+//	{"tools":[{"name":"a","description":"…","parameters":{…}}],"more":[{"name":"b","about":"…"}],"not_found":1}
+//
+// Tools for which the limits on definitions have no capacity are named in more. The answer is shorter than the limit on outputs: it omits
+// definitions that do not fit, and then further tools. The model receives the definition of every tool in tools with its next request anyway.
+func (s *searcher) answer(query string, found, more []*lathe.ToolSpec, unknown int) []byte {
+	limit := s.limits.MaxOutputBytes - maxTail
+	json := rawjson.Limits{MaxDepth: s.limits.MaxJSONDepth - 3, MaxKeys: s.limits.MaxJSONKeys} // a definition is at depth 3
+	space, full := s.capacity, false
 	b := append(make([]byte, 0, 4<<10), `{"tools":[`...)
-	reserve := (len(found) + maxMore) * (maxAbout + 128)
-	n := 0
-	var left []*lathe.ToolSpec
+	listed := 0
+	var unlisted []*lathe.ToolSpec
 	for _, spec := range found {
-		before, after := len(b), capacity
-		if s.sent.find(spec.Name) == nil && !after.take(spec) {
-			limited, left = true, append(left, spec)
+		remaining := space
+		if s.sent.find(spec.Name) == nil && !remaining.take(spec) {
+			full, unlisted = true, append(unlisted, spec)
 			continue
 		}
-		b = appendComma(b, n)
+		before := len(b)
+		b = appendComma(b, listed)
 		start := len(b)
 		b = appendFound(b, spec)
-		if len(b)+reserve > most || rawjson.Check(parametersOf(spec), json) != nil {
+		if len(b)+(len(found)+maxMore)*aboutSize > limit || rawjson.Check(parametersOf(spec), json) != nil {
 			b = appendAbout(b[:start], spec)
 		}
-		if len(b)+len(`],"more":[`) > most {
-			b, left = b[:before], append(left, spec)
+		if len(b)+len(`],"more":[`) > limit {
+			b, unlisted = b[:before], append(unlisted, spec)
 			continue
 		}
-		capacity = after
-		n++
+		space = remaining
+		listed++
 	}
 	b = append(b, `],"more":[`...)
-	left = append(left, more...)
-	for i, spec := range left[:min(len(left), maxMore)] {
+	unlisted = append(unlisted, more...)
+	for i, spec := range unlisted[:min(len(unlisted), maxMore)] {
 		before := len(b)
-		if b = appendAbout(appendComma(b, i), spec); len(b) > most {
+		b = appendAbout(appendComma(b, i), spec)
+		if len(b) > limit {
 			b = b[:before]
 			break
 		}
@@ -151,9 +155,9 @@ func (s *searcher) answer(found, more []*lathe.ToolSpec, unknown int, searched b
 	if unknown > 0 {
 		b = fmt.Appendf(b, `,"not_found":%d`, unknown)
 	}
-	if limited {
+	if full {
 		b = append(b, `,"note":"No more tools can be loaded in this run."`...)
-	} else if searched && len(found)+len(more) == 0 {
+	} else if query != "" && len(found)+len(more) == 0 {
 		b = append(b, `,"note":"No tool has a word of the query. Search for other words."`...)
 	}
 	return append(b, '}')

@@ -1,5 +1,10 @@
 package tool
 
+// This file replaces secrets by tokens, and tokens by secrets. With the secret "s3cr3t-key" of the name "db":
+//
+//	result {"dsn":"u:s3cr3t-key@host"}             the model receives {"dsn":"u:[[secret:db:1a2b3c4d]]@host"}
+//	call   {"dsn":"u:[[secret:db:1a2b3c4d]]@host"}  a tool that is granted db receives {"dsn":"u:s3cr3t-key@host"}
+
 import (
 	"bytes"
 	"crypto/hmac"
@@ -39,7 +44,7 @@ const (
 
 const (
 	tokenHead    = "[[secret:"
-	maxToken     = 256
+	maxToken     = 256   // maximum length of a token in bytes
 	maxFoundKeys = 1_000 // maximum number per run; the tokens of further ones are not valid
 )
 
@@ -56,91 +61,96 @@ func newSecretStore(s *Secrets) (*secretStore, error) {
 	if s == nil {
 		return nil, nil
 	}
-	v := &secretStore{finder: secret.NewFinder(s.Known, s.Patterns), values: map[string]secret.Secret{}, granted: s.Granted}
+	store := &secretStore{finder: secret.NewFinder(s.Known, s.Patterns), values: map[string]secret.Secret{}, granted: s.Granted}
 	for name, value := range s.Known {
 		if !validSecretName(name) {
 			return nil, fmt.Errorf("the name %.80q of a secret is not 1 to 128 of the characters A-Z, a-z, 0-9, _ . and -, or is the reserved name %s", name, secret.Found)
 		}
-		v.values[name] = value
+		store.values[name] = value
 	}
-	if v.finder == nil {
+	if store.finder == nil {
 		return nil, nil // no values and no patterns
 	}
-	_, _ = rand.Read(v.key[:]) // never fails
-	return v, nil
+	_, _ = rand.Read(store.key[:]) // never fails
+	return store, nil
 }
 
 var secretName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,128}$`)
 
 func validSecretName(s string) bool { return secretName().MatchString(s) && s != secret.Found }
 
-// runSecrets are the secrets of one run: those of the runner, and found keys by token.
+// runSecrets are the secrets of one run: those of the runner, and the keys that were found in it.
 type runSecrets struct {
-	store  *secretStore // nil: no secrets
-	mu     sync.Mutex
-	values map[string]string
+	store *secretStore // nil: no secrets
+	mu    sync.Mutex
+	found map[string]string // values of found keys, by token
 }
 
-func (k *runSecrets) put(token string, value []byte) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.values == nil {
-		k.values = map[string]string{}
+func (s *runSecrets) putFound(token string, value []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.found == nil {
+		s.found = map[string]string{}
 	}
-	if len(k.values) < maxFoundKeys {
-		k.values[token] = string(value)
+	if len(s.found) < maxFoundKeys {
+		s.found[token] = string(value)
 	}
 }
 
-func (k *runSecrets) get(token string) (string, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	v, ok := k.values[token]
-	return v, ok
+func (s *runSecrets) getFound(token string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	value, ok := s.found[token]
+	return value, ok
 }
 
-// token returns the token of a secret. That of a known secret is the same in every process, so that a run which another process resumes can
-// still use it.
-func (v *secretStore) token(name string, value []byte) string {
-	var sum []byte
-	if name == secret.Found {
-		mac := hmac.New(sha256.New, v.key[:])
-		mac.Write(value)
-		sum = mac.Sum(nil)
-	} else {
-		s := sha256.Sum256([]byte("lathe/secret/1\x00" + name))
-		sum = s[:]
-	}
+// knownToken returns the token of a known secret. It is the same in every process, so that a run which another process resumes can still use
+// it.
+func knownToken(name string) string {
+	sum := sha256.Sum256([]byte("lathe/secret/1\x00" + name))
+	return newToken(name, sum[:])
+}
+
+// foundToken returns the token of a found key.
+func (s *secretStore) foundToken(value []byte) string {
+	mac := hmac.New(sha256.New, s.key[:])
+	mac.Write(value)
+	return newToken(secret.Found, mac.Sum(nil))
+}
+
+func newToken(name string, sum []byte) string {
 	return tokenHead + name + ":" + hex.EncodeToString(sum[:4]) + "]]"
 }
 
 // hide replaces secrets in JSON, or in members of an object, by their tokens. It returns json itself if it contains no secret.
-func (k *runSecrets) hide(c *call, json []byte) []byte {
-	v := k.store
-	if len(json) == 0 || bytes.IndexByte(json, '\\') < 0 && !v.finder.Has(json) {
+func (s *runSecrets) hide(c *call, json []byte) []byte {
+	finder := s.store.finder
+	escaped := bytes.IndexByte(json, '\\') >= 0 // an escape could hide a secret
+	if len(json) == 0 || !escaped && !finder.Has(json) {
 		return json
 	}
 	return rewrite(json, func(text []byte) ([]byte, bool) {
-		if !v.finder.Has(text) {
+		if !finder.Has(text) {
 			return nil, false
 		}
-		return k.hideText(c, text), true
+		return s.hideText(c, text), true
 	})
 }
 
 // hideText replaces secrets in a text by their tokens.
-func (k *runSecrets) hideText(c *call, text []byte) []byte {
-	return k.store.finder.Append(nil, text, func(dst []byte, name string, found []byte) []byte {
-		token := k.store.token(name, found)
-		if name == secret.Found {
-			c.hidden = true
-			k.put(token, found)
+func (s *runSecrets) hideText(c *call, text []byte) []byte {
+	return s.store.finder.Append(nil, text, func(dst []byte, name string, value []byte) []byte {
+		if name != secret.Found {
+			return append(dst, knownToken(name)...)
 		}
+		token := s.store.foundToken(value)
+		c.hidden = true
+		s.putFound(token, value)
 		return append(dst, token...)
 	})
 }
 
-// rewrite calls fn with the text of each string and number in JSON. A result of fn replaces the value as a string.
+// rewrite calls fn with the text of each string and number in JSON. If fn returns true, its result replaces the value as a string.
 func rewrite(json []byte, fn func(text []byte) ([]byte, bool)) []byte {
 	out := make([]byte, 0, len(json)+64)
 	changed := false
@@ -200,22 +210,23 @@ func conceal(c *call) {
 
 // checkTokens denies a call whose arguments contain a token that its tool may not have.
 func checkTokens(c *call) ending {
-	v := c.w.secrets.store
-	if v == nil || !mayHoldToken(c.args) {
+	store := c.w.secrets.store
+	if store == nil || !mayContainToken(c.args) {
 		return proceed
 	}
 	rule := ""
 	rewrite(c.args, func(text []byte) ([]byte, bool) {
-		eachToken(text, func(token, name string) {
-			switch _, known := c.w.secrets.reveal(token, name); {
+		for _, token := range tokensIn(text) {
+			_, known := c.w.secrets.reveal(token)
+			switch {
 			case !known:
 				rule = ruleSecretUnknown
-			case (v.granted == nil || !v.granted(c.tool, name)) && rule == "":
-				rule = ruleSecretUngranted
-			default:
+			case store.granted != nil && store.granted(c.tool, token.name):
 				c.tokens = true
+			case rule == "":
+				rule = ruleSecretUngranted
 			}
-		})
+		}
 		return nil, false
 	})
 	if rule == "" {
@@ -233,59 +244,61 @@ func revealTokens(c *call) []byte {
 	}
 	return rewrite(c.args, func(text []byte) ([]byte, bool) {
 		var out []byte
-		done := 0
-		at := 0
-		eachToken(text, func(token, name string) {
-			at = done + bytes.Index(text[done:], []byte(token))
-			if value, ok := c.w.secrets.reveal(token, name); ok {
-				out = append(append(out, text[done:at]...), value...)
-				done = at + len(token)
+		done := 0 // text[:done] is in out
+		for _, token := range tokensIn(text) {
+			if value, ok := c.w.secrets.reveal(token); ok {
+				out = append(append(out, text[done:token.start]...), value...)
+				done = token.start + len(token.text)
 			}
-		})
+		}
 		return append(out, text[done:]...), done > 0
 	})
 }
 
 // reveal returns the value of a token. ok is false if the token is not valid.
-func (k *runSecrets) reveal(token, name string) (string, bool) {
-	v := k.store
-	if name == secret.Found {
-		return k.get(token)
+func (s *runSecrets) reveal(token secretToken) (value string, ok bool) {
+	if token.name == secret.Found {
+		return s.getFound(token.text)
 	}
-	value, ok := v.values[name]
-	if !ok || v.token(name, nil) != token {
+	known, ok := s.store.values[token.name]
+	if !ok || knownToken(token.name) != token.text {
 		return "", false
 	}
-	return value.Reveal(), true
+	return known.Reveal(), true
 }
 
-// mayHoldToken reports whether JSON may contain a token. It returns true if an escape could hide one.
-func mayHoldToken(json []byte) bool {
+// mayContainToken reports whether JSON may contain a token. It returns true if an escape could hide one.
+func mayContainToken(json []byte) bool {
 	return bytes.IndexByte(json, '\\') >= 0 || bytes.Contains(json, []byte(tokenHead))
 }
 
-// eachToken calls fn for each text that looks like a token. name is "" for an incomplete one.
-func eachToken(text []byte, fn func(token, name string)) {
-	for {
-		i := bytes.Index(text, []byte(tokenHead))
+// A secretToken is a part of a text that looks like the token of a secret.
+type secretToken struct {
+	start int // index in the text
+	text  string
+	name  string // of the secret; "" if the token is incomplete
+}
+
+// tokensIn returns the tokens in a text.
+func tokensIn(text []byte) (tokens []secretToken) {
+	for done := 0; ; {
+		i := bytes.Index(text[done:], []byte(tokenHead))
 		if i < 0 {
-			return
+			return tokens
 		}
-		text = text[i:]
-		end := bytes.Index(text[:min(len(text), maxToken)], []byte("]]"))
+		start := done + i
+		end := bytes.Index(text[start:min(len(text), start+maxToken)], []byte("]]"))
 		if end < 0 {
-			fn(string(text[:len(tokenHead)]), "")
-			return
+			return append(tokens, secretToken{start: start, text: tokenHead})
 		}
-		token := text[:end+2]
-		name, _, _ := bytes.Cut(token[len(tokenHead):], []byte(":"))
-		fn(string(token), string(name))
-		text = text[end+2:]
+		done = start + end + len("]]")
+		name, _, _ := bytes.Cut(text[start+len(tokenHead):done], []byte(":"))
+		tokens = append(tokens, secretToken{start, string(text[start:done]), string(name)})
 	}
 }
 
-// screen is the end of stage 12. It replaces secrets in what the model may receive. Blobs that are not text are searched byte by byte and
-// removed if they contain a secret; if nothing remains then, the call fails.
+// screen ends stage 12. It replaces secrets in what the model may receive. Blobs that are not text are searched byte by byte and removed if
+// they contain a secret; if nothing remains then, the call fails.
 func screen(c *call) ending {
 	secrets := &c.w.secrets
 	if secrets.store == nil {
@@ -295,10 +308,8 @@ func screen(c *call) ending {
 	if len(c.blobs) == 0 || tooManyBytes(c.blobs) {
 		return proceed // boundOutput refuses them
 	}
-	kept := screenBlobs(c)
-	bare := len(kept) == 0 && len(c.blobs) > 0 && (len(c.data) == 0 || isEmpty(c.data))
-	c.blobs = kept
-	if bare {
+	c.blobs = screenBlobs(c)
+	if len(c.blobs) == 0 && (len(c.data) == 0 || isEmpty(c.data)) {
 		return c.failUnlessFailed(lathe.CodeRedactionFailed)
 	}
 	return proceed
@@ -306,14 +317,14 @@ func screen(c *call) ending {
 
 // screenBlobs returns the blobs that may be shown. It does not change the tool's slice, which the tool may retain.
 func screenBlobs(c *call) []lathe.Blob {
-	f := c.w.secrets.store.finder
+	finder := c.w.secrets.store.finder
 	kept := make([]lathe.Blob, 0, len(c.blobs))
 	for _, b := range c.blobs {
 		switch {
-		case f.Has([]byte(b.URL)), f.Has([]byte(b.Name)), len(b.Raw) > 0 && f.Has(b.Raw):
+		case finder.Has([]byte(b.URL)), finder.Has([]byte(b.Name)), len(b.Raw) > 0 && finder.Has(b.Raw):
 			continue
-		case !f.Has(b.Data):
-		case isPlain(b.Data):
+		case !finder.Has(b.Data):
+		case isText(b.Data):
 			b.Data = c.w.secrets.hideText(c, b.Data)
 		default:
 			continue
@@ -323,5 +334,5 @@ func screenBlobs(c *call) []lathe.Blob {
 	return kept
 }
 
-// isPlain reports whether bytes are text, so that a token can replace a secret in them.
-func isPlain(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
+// isText reports whether bytes are text, so that a token can replace a secret in them.
+func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }

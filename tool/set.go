@@ -167,12 +167,10 @@ func (r *registry) specs() []*lathe.ToolSpec {
 	return specs
 }
 
+// add registers a tool and returns its name. The name is "" if the tool has no valid one.
 func (r *registry) add(t lathe.Tool) (name string, err error) {
 	if t == nil {
 		return "", errors.New("the tool is nil")
-	}
-	if b, ok := t.(interface{ broken() error }); ok && b.broken() != nil {
-		err = b.broken()
 	}
 	spec := t.Spec()
 	if spec == nil {
@@ -181,8 +179,8 @@ func (r *registry) add(t lathe.Tool) (name string, err error) {
 	if !validName(spec.Name) {
 		return "", fmt.Errorf("the name %.80q is not 1 to 64 of the characters a-z, A-Z, 0-9, _ and -", spec.Name)
 	}
-	if err != nil {
-		return spec.Name, err
+	if b, ok := t.(interface{ broken() error }); ok && b.broken() != nil {
+		return spec.Name, b.broken()
 	}
 	if taken := r.byName[spec.Name]; taken != nil {
 		return spec.Name, fmt.Errorf("the name is taken: one tool is from %s, the other from %s", origin(taken.spec), origin(spec))
@@ -258,19 +256,19 @@ func compileArgs(raw []byte) (*schema.Lazy, error) {
 
 // joinBackend returns the backend that the tool names. Tools of one backend must declare the same limit or none.
 func (r *registry) joinBackend(spec *lathe.ToolSpec) (*backend, error) {
-	b := r.backends[spec.Backend]
+	b, limit := r.backends[spec.Backend], spec.BackendConcurrency
 	switch {
 	case b == nil:
-		b = &backend{}
+		b = &backend{limit: limit}
+		if limit > 0 {
+			b.slots = make(chan struct{}, limit)
+		}
 		r.backends[spec.Backend] = b
-	case b.limit > 0 && spec.BackendConcurrency > 0 && b.limit != spec.BackendConcurrency:
-		return nil, fmt.Errorf("backend %q has %d calls at once, not %d", spec.Backend, b.limit, spec.BackendConcurrency)
-	case b.limit == 0 && spec.BackendConcurrency > 0:
+	case limit == 0, limit == b.limit:
+	case b.limit == 0:
 		return nil, fmt.Errorf("backend %q was registered without a limit: name it with the first of its tools", spec.Backend)
-	}
-	if b.limit == 0 && spec.BackendConcurrency > 0 {
-		b.limit = spec.BackendConcurrency
-		b.slots = make(chan struct{}, b.limit)
+	default:
+		return nil, fmt.Errorf("backend %q has %d calls at once, not %d", spec.Backend, b.limit, limit)
 	}
 	return b, nil
 }

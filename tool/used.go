@@ -28,7 +28,8 @@ func (w *Work) remember(opts *RunOptions) {
 			}
 			name, spec := w.tools.known(r.Name)
 			if spec == nil {
-				if strangers++; strangers > maxStrangers {
+				strangers++
+				if strangers > maxStrangers {
 					continue
 				}
 			}
@@ -48,16 +49,16 @@ func (w *Work) remember(opts *RunOptions) {
 
 // known returns the tool to which a name in the history refers.
 func (v *view) known(name string) (string, *lathe.ToolSpec) {
-	e, client, label := v.lookup(name)
+	found := v.lookup(name)
 	switch {
-	case e != nil:
-		return label, e.spec
-	case client:
-		if spec := v.client[label]; spec != nil {
-			return label, spec
+	case found.entry != nil:
+		return found.tool, found.entry.spec
+	case found.client:
+		if spec := v.client[found.tool]; spec != nil {
+			return found.tool, spec
 		}
-		if e := v.registry.byName[label]; e != nil {
-			return label, e.spec
+		if e := v.registry.byName[found.tool]; e != nil {
+			return found.tool, e.spec
 		}
 	}
 	if e := v.registry.byName[name]; e != nil { // a hidden tool, or one that the run may not use
@@ -68,16 +69,12 @@ func (v *view) known(name string) (string, *lathe.ToolSpec) {
 
 // use returns the entry of the tool. It adds one if none exists.
 func (u *usedTools) use(name string, spec *lathe.ToolSpec) *lathe.ToolUse {
-	i := findUse(*u, name)
+	i := slices.IndexFunc(*u, func(u lathe.ToolUse) bool { return u.Name == name })
 	if i < 0 {
 		i = len(*u)
 		*u = append(*u, lathe.ToolUse{Name: name, Spec: spec})
 	}
 	return &(*u)[i]
-}
-
-func findUse(used []lathe.ToolUse, name string) int {
-	return slices.IndexFunc(used, func(u lathe.ToolUse) bool { return u.Name == name })
 }
 
 // countUse counts a call whose tool was called or whose output came from the cache, and a call that the client executes.
@@ -96,19 +93,14 @@ func (w *Work) countUse(c *call) {
 // foreseeUse sets for each concurrent call the tools that were used before it, as if all earlier ones had been executed, so that the
 // verdict of a policy does not depend on their timing.
 func foreseeUse(w *Work, calls []call) {
-	used := slices.Clone([]lathe.ToolUse(w.used))
+	used := slices.Clone(w.used)
 	for i := range calls {
 		calls[i].used = slices.Clip(used) // the policy may retain it
-		e, _, name := w.tools.lookup(calls[i].Name)
-		if e == nil {
+		tool := w.tools.lookup(calls[i].Name)
+		if tool.entry == nil {
 			continue
 		}
 		used = slices.Clone(used)
-		at := findUse(used, name)
-		if at < 0 {
-			at = len(used)
-			used = append(used, lathe.ToolUse{Name: name, Spec: e.spec})
-		}
-		used[at].Calls++
+		used.use(tool.tool, tool.entry.spec).Calls++
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// view contains the tools of the set and of the client as one run sees them.
+// view contains the tools of the set and of the client as one run sees them. shown, withheld and deferral are set together, by open for a run
+// that defers tools and otherwise by the first call of advertise. Refresh sets shown to nil, so that advertise computes them again.
 type view struct {
 	r          *Runner
 	run        *lathe.RunInfo
@@ -46,7 +47,7 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 	if len(opts.ClientTools) > 0 {
 		v.client = make(map[string]*lathe.ToolSpec, len(opts.ClientTools))
 		for _, spec := range opts.ClientTools {
-			if spec != nil && (v.has(spec.Name) == nil || spec.Disallowed && !v.may(spec.Name)) {
+			if spec != nil && (v.ofSet(spec.Name) == nil || spec.Disallowed && !v.allows(spec.Name)) {
 				v.client[spec.Name] = spec
 			}
 		}
@@ -62,7 +63,7 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 			v.unsearched = searchTaken
 			return
 		}
-		v.begin(opts, settings, limits)
+		v.beginDeferral(opts, settings, limits)
 	}
 }
 
@@ -87,7 +88,7 @@ func (v *view) advertise() *advertised {
 	if v.shown != nil {
 		return v.shown
 	}
-	specs := v.judged()
+	specs := v.selectTools()
 	if v.deferral.on {
 		v.shown = v.resent(specs)
 	} else {
@@ -98,10 +99,11 @@ func (v *view) advertise() *advertised {
 
 // list returns the list of specs and the client's definitions.
 func (v *view) list(specs []*lathe.ToolSpec) *advertised {
-	if len(v.client) > 0 {
-		specs = v.withClient(specs)
+	if len(v.client) == 0 {
+		return v.r.advertised.get(v.registry, specs)
 	}
-	return v.r.advertised.get(v.registry, specs, len(v.client) > 0)
+	specs = v.withClient(specs)
+	return v.r.advertised.getMixed(specs, len(specs))
 }
 
 // withClient appends the client's definitions, and sorts all by name.
@@ -118,22 +120,24 @@ func sortedByName(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	return specs
 }
 
-// judged returns the definitions of the set that may be offered, sorted by name, and sets withheld.
-func (v *view) judged() []*lathe.ToolSpec {
+// selectTools returns the definitions of the set that may be offered, sorted by name, and sets withheld. It removes a client tool that replaces a
+// tool which would be withheld.
+func (v *view) selectTools() []*lathe.ToolSpec {
 	specs := make([]*lathe.ToolSpec, 0, len(v.registry.sorted))
 	v.withheld = nil
 	for _, e := range v.registry.sorted {
-		may := v.may(e.spec.Name)
-		if e.spec.Hidden || !may && v.client[e.spec.Name] == nil || !e.spec.For(v.run.Principal, v.run.Profile) {
+		allowed := v.allows(e.spec.Name)
+		replaced := !allowed && v.client[e.spec.Name] != nil
+		if e.spec.Hidden || !allowed && !replaced || !e.spec.For(v.run.Principal, v.run.Profile) {
 			continue
 		}
 		held := v.withhold(e)
 		switch {
-		case may && held.Reason == "":
+		case allowed && held.Reason == "":
 			specs = append(specs, e.spec)
-		case may:
+		case allowed:
 			v.withheld = append(v.withheld, held)
-		case held.Reason != "": // a disallowed client tool is not shown either
+		case held.Reason != "":
 			delete(v.client, e.spec.Name)
 		}
 	}
@@ -173,16 +177,16 @@ func (w *Work) Withheld() []event.WithheldTool {
 	return slices.Clone(w.tools.withheld)
 }
 
-// has returns the tool of the set with this name if the principal of the run may use it, or nil.
-func (v *view) has(name string) *entry {
+// ofSet returns the tool of the set with this name if the principal of the run may use it, or nil.
+func (v *view) ofSet(name string) *entry {
 	if e := v.registry.byName[name]; e != nil && e.spec.For(v.run.Principal, v.run.Profile) {
 		return e
 	}
 	return nil
 }
 
-// may reports whether Allow permits the tool of the set.
-func (v *view) may(name string) bool { return v.allow == nil || v.allow[name] }
+// allows reports whether Allow permits the tool of the set.
+func (v *view) allows(name string) bool { return v.allow == nil || v.allow[name] }
 
 // tooDeep reports whether the tool starts a run but the depth of this run does not allow one.
 func (v *view) tooDeep(e *entry) bool { return e.startsRun && v.run.Depth >= v.maxDepth }

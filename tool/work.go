@@ -110,8 +110,8 @@ func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(ev
 		if n > 1 {
 			w.runTogether(ctx, turn, calls[:n], emit, &out)
 		} else {
-			c := call{w: w, emit: emit}
-			w.begin(ctx, &c, turn, &calls[0], out.Parked)
+			c := call{w: w, emit: emit, order: order{parkBehind: out.Parked}}
+			w.begin(ctx, &c, turn, &calls[0])
 			runCall(ctx, &c)
 			w.finishCall(&c, &out)
 		}
@@ -124,19 +124,23 @@ func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(ev
 // parked, nor for one that was parked only for that reason: a resumed run could not distinguish the latter from a call whose tool was
 // called.
 func (w *Work) suspends(ctx context.Context, c *Call, out *Outcome) bool {
-	if w.suspend == nil || c.Begun || c.Refuse != "" || c.Parked != nil && c.Parked.Digest == "" || out.Parked || out.Reason != "" || w.halt != "" || ctx.Err() != nil {
+	parkedBehind := c.Parked != nil && c.Parked.Digest == ""
+	switch {
+	case w.suspend == nil, c.Begun, c.Refuse != "", parkedBehind:
+		return false
+	case out.Parked, out.Reason != "", w.halt != "", ctx.Err() != nil: // no further call of the turn is executed
 		return false
 	}
 	var spec *lathe.ToolSpec
-	if e, _, _ := w.tools.lookup(c.Name); e != nil {
+	if e := w.tools.lookup(c.Name).entry; e != nil {
 		spec = e.spec
 	}
 	return w.suspend(&c.ToolCall, spec)
 }
 
 // begin sets the fields of c. The seq of a call is its position in call order.
-func (w *Work) begin(ctx context.Context, c *call, turn int, in *Call, parkBehind bool) {
-	c.Call, c.turn, c.parkBehind = *in, turn, parkBehind
+func (w *Work) begin(ctx context.Context, c *call, turn int, in *Call) {
+	c.Call, c.turn = *in, turn
 	if in.Parked != nil {
 		c.seq = in.Parked.Seq
 	} else {
@@ -144,7 +148,7 @@ func (w *Work) begin(ctx context.Context, c *call, turn int, in *Call, parkBehin
 		w.next++
 	}
 	if w.tools.registry.startRuns {
-		if e, _, _ := w.tools.lookup(c.Name); e != nil {
+		if e := w.tools.lookup(c.Name).entry; e != nil {
 			c.scope = w.scopeFor(e)
 		}
 	}

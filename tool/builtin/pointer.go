@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -55,49 +56,44 @@ func lookup(v any, tokens []string) (any, bool) {
 	return v, true
 }
 
-// change replaces the value at the tokens by the result of f, and creates missing objects on the way. f receives the value and whether
-// there is one, and returns the new value and whether to keep one. change returns the changed v.
-func change(v any, tokens []string, f func(old any, ok bool) (any, bool, error)) (any, error) {
-	if v == nil {
+// absent is the value at a pointer to nothing.
+var absent any = struct{ absent bool }{}
+
+// change replaces the value at the tokens by the result of f, and creates missing objects on the way. f receives absent if the value does not
+// exist, and returns absent to remove it. change returns the changed v.
+func change(v any, tokens []string, f func(old any) (any, error)) (any, error) {
+	if len(tokens) == 0 {
+		return f(v)
+	}
+	if v == nil || v == absent {
 		v = map[string]any{}
 	}
-	t, last := tokens[0], len(tokens) == 1
 	switch at := v.(type) {
 	case map[string]any:
-		old, ok := at[t]
-		var next any
-		keep := true
-		var err error
-		if last {
-			next, keep, err = f(old, ok)
-		} else {
-			next, err = change(old, tokens[1:], f)
+		old, ok := at[tokens[0]]
+		if !ok {
+			old = absent
 		}
+		next, err := change(old, tokens[1:], f)
 		if err != nil {
 			return nil, err
 		}
-		if keep {
-			at[t] = next
-		} else {
-			delete(at, t)
+		at[tokens[0]] = next
+		if next == absent {
+			delete(at, tokens[0])
 		}
 		return at, nil
 	case []any:
-		i, ok := index(t, len(at))
+		i, ok := index(tokens[0], len(at))
 		if !ok {
 			return nil, errors.New("a path names an array element that is not there")
 		}
-		if !last {
-			next, err := change(at[i], tokens[1:], f)
-			at[i] = next
-			return at, err
-		}
-		next, keep, err := f(at[i], true)
+		next, err := change(at[i], tokens[1:], f)
 		if err != nil {
 			return nil, err
 		}
-		if !keep {
-			return append(at[:i:i], at[i+1:]...), nil
+		if next == absent {
+			return slices.Delete(at, i, i+1), nil
 		}
 		at[i] = next
 		return at, nil

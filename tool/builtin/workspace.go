@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -131,6 +132,7 @@ func (w *Workspace) PatchDraft(ops []PatchOp, wantETag string) (PatchResult, err
 	return PatchResult{etag("draft", w.draftVer), applied}, nil
 }
 
+// apply applies the operation to root, which has the member draft. changed is false for a delete of a missing value.
 func (op *PatchOp) apply(root *any) (changed bool, err error) {
 	if !strings.HasPrefix(op.Path, "/draft/") {
 		return false, errors.New("the path must start with /draft/")
@@ -143,7 +145,7 @@ func (op *PatchOp) apply(root *any) (changed bool, err error) {
 		if _, ok := lookup(*root, tokens); !ok {
 			return false, nil
 		}
-		*root, err = change(*root, tokens, func(any, bool) (any, bool, error) { return nil, false, nil })
+		*root, err = change(*root, tokens, func(any) (any, error) { return absent, nil })
 		return err == nil, err
 	}
 	if op.Op != "set" && op.Op != "append" && op.Op != "insert" {
@@ -156,23 +158,22 @@ func (op *PatchOp) apply(root *any) (changed bool, err error) {
 	if err != nil {
 		return false, errors.New("the value is not JSON")
 	}
-	*root, err = change(*root, tokens, func(old any, ok bool) (any, bool, error) {
+	*root, err = change(*root, tokens, func(old any) (any, error) {
 		if op.Op == "set" {
-			return value, true, nil
+			return value, nil
 		}
 		list, isList := old.([]any)
-		if ok && !isList {
-			return nil, false, errors.New("there is no array at the path")
+		if old != absent && !isList {
+			return nil, errors.New("there is no array at the path")
 		}
 		at := len(list)
 		if op.Op == "insert" {
 			if op.Index == nil || *op.Index < 0 || *op.Index > len(list) {
-				return nil, false, errors.New("the index must be between 0 and the length of the array")
+				return nil, errors.New("the index must be between 0 and the length of the array")
 			}
 			at = *op.Index
 		}
-		grown := append(append(append([]any{}, list[:at]...), value), list[at:]...)
-		return grown, true, nil
+		return slices.Insert(list, at, value), nil
 	})
 	return err == nil, err
 }

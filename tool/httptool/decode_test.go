@@ -69,7 +69,7 @@ func TestSchemasAreWrittenInOneForm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := newSharing(doc, &left).schema(v); err != nil || string(got) != want {
+		if got, err := newConverter(doc, &left).convert(v); err != nil || string(got) != want {
 			t.Errorf("%s: got %s, %v, want %s", in, got, err, want)
 		}
 	}

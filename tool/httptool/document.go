@@ -71,7 +71,7 @@ func (d *document) read(b []byte) error {
 	if err := d.readVersion(); err != nil {
 		return err
 	}
-	if err := d.checkReferences(d.root, false); err != nil {
+	if err := d.checkReferences(d.root, keywords); err != nil {
 		return fmt.Errorf("not an OpenAPI document: %w", err)
 	}
 	var r fields
@@ -81,7 +81,8 @@ func (d *document) read(b []byte) error {
 		if strings.HasPrefix(path, "x-") {
 			continue
 		}
-		if none = false; r.err == nil {
+		none = false
+		if r.err == nil {
 			r.err = d.readPath(path, entry)
 		}
 	}
@@ -178,38 +179,50 @@ func (d *document) readPath(path string, v any) error {
 // withoutReferences are the members whose values are data and contain no references.
 var withoutReferences = words("example", "examples", "default", "enum", "const", "mapping")
 
-// byAuthor are the members that contain members with names chosen by the author of the document.
-var byAuthor = words("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "schemas", "responses", "parameters",
+// withOwnNames are the members that contain members with names chosen by the author of the document.
+var withOwnNames = words("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "schemas", "responses", "parameters",
 	"requestBodies", "headers", "securitySchemes", "links", "callbacks", "pathItems", "paths", "content", "encoding", "webhooks",
 	"mediaTypes", "additionalOperations")
 
+// A naming says whose choice the names of an object's members are.
+type naming int
+
+const (
+	keywords naming = iota // OpenAPI or JSON Schema defines them
+	ownNames               // the author of the document: a property may have the name $ref or example
+)
+
 // checkReferences returns an error if v contains a reference to another document, or to a place that does not exist. Of several errors it
-// returns the first by text. It sets readOnly and writeOnly. named reports that the author of the document chose the names of v's members.
-func (d *document) checkReferences(v any, named bool) (bad error) {
+// returns the first by text. It sets readOnly and writeOnly. names are those of the members if v is an object.
+func (d *document) checkReferences(v any, names naming) error {
+	var first error
 	note := func(err error) {
-		if err != nil && (bad == nil || err.Error() < bad.Error()) {
-			bad = err
+		if err != nil && (first == nil || err.Error() < first.Error()) {
+			first = err
 		}
 	}
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			note(d.checkReferences(e, false))
+			note(d.checkReferences(e, keywords))
 		}
 	case map[string]any:
-		if ref, ok := v["$ref"].(string); ok && !named {
+		if ref, ok := v["$ref"].(string); ok && names == keywords {
 			_, err := d.follow(ref)
 			note(err)
 		}
 		d.readOnly = d.readOnly || v["readOnly"] == true
 		d.writeOnly = d.writeOnly || v["writeOnly"] == true
 		for name, e := range v {
-			if named || !withoutReferences[name] && !strings.HasPrefix(name, "x-") {
-				note(d.checkReferences(e, !named && byAuthor[name]))
+			switch {
+			case names == keywords && withOwnNames[name]:
+				note(d.checkReferences(e, ownNames))
+			case names == ownNames || !withoutReferences[name] && !strings.HasPrefix(name, "x-"):
+				note(d.checkReferences(e, keywords))
 			}
 		}
 	}
-	return bad
+	return first
 }
 
 // follow returns the target of a reference.

@@ -1,5 +1,13 @@
 package httptool
 
+// This file encodes arguments for the parts of a request, in the styles of OpenAPI. The value ["a","b"] of the parameter p becomes
+//
+//	in a path    a,b (simple)   .a,b (label)   ;p=a,b (matrix)   .a.b and ;p=a;p=b if exploded
+//	in a query   p=a,b (form)   p=a%20b (spaceDelimited)   p=a%7Cb (pipeDelimited)   p=a and p=b if exploded
+//	in a header  a,b
+//
+// and {"k":"v"} becomes k,v; k=v if exploded; p%5Bk%5D=v in the style deepObject.
+
 import (
 	"fmt"
 	"strings"
@@ -78,13 +86,12 @@ func escape(s, keep string) string {
 // also for servers that split at semicolons.
 const reserved = ":/?@!$'()*,"
 
-// escapeHeader encodes the characters of a header value that are not allowed in one line. within reports that the value is one of several
-// between commas.
-func escapeHeader(s string, within bool) string {
+// escapeHeader encodes the characters of a header value that are not allowed in one line, and those in separators.
+func escapeHeader(s, separators string) string {
 	var b strings.Builder
 	for i, c := range []byte(s) {
 		edge := c == ' ' && (i == 0 || i == len(s)-1)
-		if c < ' ' || c >= 0x7f || edge || within && (c == ',' || c == '=') {
+		if c < ' ' || c >= 0x7f || edge || strings.IndexByte(separators, c) >= 0 {
 			fmt.Fprintf(&b, "%%%02X", c)
 		} else {
 			b.WriteByte(c)
@@ -170,21 +177,21 @@ func (p *Parameter) pathValue(raw []byte) (string, error) {
 // headerValue encodes a value in the simple style.
 func (p *Parameter) headerValue(raw []byte) (string, error) {
 	if p.Content != "" {
-		return escapeHeader(p.contentValue(raw), false), nil
+		return escapeHeader(p.contentValue(raw), ""), nil
 	}
-	within := func(s string) string { return escapeHeader(s, true) }
+	part := func(s string) string { return escapeHeader(s, ",=") }
 	switch raw[0] {
 	case '[':
 		if list, ok := items(raw); ok {
-			return joinItems(list, ",", within), nil
+			return joinItems(list, ",", part), nil
 		}
 	case '{':
 		if ps, ok := members(raw); ok {
-			return join(ps, *p.Explode, ",", within), nil
+			return join(ps, *p.Explode, ",", part), nil
 		}
 	default:
 		s, _ := scalar(raw)
-		return escapeHeader(s, false), nil
+		return escapeHeader(s, ""), nil
 	}
 	return "", errNested(p.Name)
 }

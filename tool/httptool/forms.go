@@ -1,5 +1,8 @@
 package httptool
 
+// This file finds oneOf schemas that accept hardly any value, because each value of one form also matches another:
+// {"oneOf":[{"properties":{"id":{}}},{"properties":{"name":{}}}]} matches {"id":1} twice, so that oneOf rejects it.
+
 import (
 	"fmt"
 	"slices"
@@ -18,29 +21,29 @@ type objectForm struct {
 	hidden   map[string]bool // members that requests do not contain
 	required map[string]bool
 	closed   bool           // further members are not allowed
-	rest     map[string]any // all other keywords
+	keywords map[string]any // all other keywords
 	unclear  bool           // it has keywords that cannot be compared
 }
 
-// annotations are keywords without an effect on validation; see [isAnnotation].
+// annotations are keywords without an effect on validation.
 var annotations = words("title", "description", "$comment", "deprecated", "default", "readOnly", "writeOnly", "example", "examples", "discriminator", "xml", "externalDocs")
 
 // compareForms adds a warning if a form of a oneOf can never be used, because each value with its declared members also matches another
-// form, so that oneOf rejects it. Only an undeclared member, or a value of a wrong type, would make a difference.
-func (s *sharing) compareForms(forms []any) {
-	if len(s.warnings) > 0 {
+// form. Only an undeclared member, or a value of a wrong type, would make a difference.
+func (c *converter) compareForms(forms []any) {
+	if len(c.warnings) > 0 {
 		return
 	}
 	left := maxCompared
 	all := make([]objectForm, min(len(forms), maxForms))
 	for i := range all {
-		all[i] = objectForm{members: map[string]any{}, hidden: map[string]bool{}, required: map[string]bool{}, rest: map[string]any{}}
-		s.read(&all[i], forms[i], &left)
+		all[i] = objectForm{members: map[string]any{}, hidden: map[string]bool{}, required: map[string]bool{}, keywords: map[string]any{}}
+		c.readForm(&all[i], forms[i], &left)
 	}
 	for i := range all {
 		for j := range all {
-			if i != j && all[j].takes(&all[i], &left) {
-				s.warnings = append(s.warnings, fmt.Sprintf("a value of %s in a oneOf matches %s, too, so that none is accepted; in the document, "+
+			if i != j && all[j].includes(&all[i], &left) {
+				c.warnings = append(c.warnings, fmt.Sprintf("a value of %s in a oneOf matches %s, too, so that none is accepted; in the document, "+
 					"give a member that both have a value of its own in each (const), or close them (additionalProperties: false)", formName(forms[i], i), formName(forms[j], j)))
 				return
 			}
@@ -56,14 +59,15 @@ func formName(form any, i int) string {
 	return fmt.Sprintf("form %d", i+1)
 }
 
-// read adds the constraints of a schema to f. It subtracts from left, the remaining amount of maxCompared.
-func (s *sharing) read(f *objectForm, v any, left *int) {
-	in, err := s.doc.resolve(v)
-	if *left -= 1 + len(in) + len(asObject(in["properties"])) + len(asList(in["required"])); err != nil || *left < 0 {
+// readForm adds the constraints of a schema to f. It subtracts from left, the remaining amount of maxCompared.
+func (c *converter) readForm(f *objectForm, v any, left *int) {
+	in, err := c.doc.resolve(v)
+	*left -= 1 + len(in) + len(asObject(in["properties"])) + len(asList(in["required"]))
+	if err != nil || *left < 0 {
 		f.unclear = true
 		return
 	}
-	if local := asObject(v); local["$ref"] != nil && len(local) > 1 && !s.doc.v30 {
+	if local := asObject(v); local["$ref"] != nil && len(local) > 1 && !c.doc.v30 {
 		f.unclear = true // the reference has other keywords beside it
 		return
 	}
@@ -71,7 +75,7 @@ func (s *sharing) read(f *objectForm, v any, left *int) {
 		switch {
 		case isAnnotation(key, val), key == "type" && val == "object", key == "additionalProperties" && val == true:
 		case key == "properties":
-			s.readMembers(f, asObject(val))
+			c.readMembers(f, asObject(val))
 		case key == "required":
 			for _, name := range asList(val) {
 				text, _ := name.(string)
@@ -79,26 +83,30 @@ func (s *sharing) read(f *objectForm, v any, left *int) {
 			}
 		case key == "allOf":
 			for _, part := range asList(val) {
-				s.read(f, part, left)
+				c.readForm(f, part, left)
 			}
 		case key == "additionalProperties" && val == false:
 			f.closed = true
 		default:
-			_, again := f.rest[key]
-			f.rest[key], f.unclear = val, f.unclear || again
+			if _, twice := f.keywords[key]; twice {
+				f.unclear = true
+			}
+			f.keywords[key] = val
 		}
 	}
 }
 
 // readMembers adds the member schemas of an object to f.
-func (s *sharing) readMembers(f *objectForm, members map[string]any) {
+func (c *converter) readMembers(f *objectForm, members map[string]any) {
 	for name, member := range members {
-		if s.leavesOut(member, &omission{}) {
+		if c.omits(member, &omission{}) {
 			f.hidden[name] = true
 			continue
 		}
-		_, again := f.members[name]
-		f.members[name], f.unclear = member, f.unclear || again
+		if _, twice := f.members[name]; twice {
+			f.unclear = true
+		}
+		f.members[name] = member
 	}
 }
 
@@ -107,8 +115,8 @@ func isAnnotation(key string, val any) bool {
 	return annotations[key] || strings.HasPrefix(key, "x-") || hasNoEffect(key, val)
 }
 
-// takes reports whether f matches every value with the declared members of other. It returns false if that is not certain.
-func (f *objectForm) takes(other *objectForm, left *int) bool {
+// includes reports whether f matches every value with the declared members of other. It returns false if that is not certain.
+func (f *objectForm) includes(other *objectForm, left *int) bool {
 	if f.unclear || other.unclear || len(other.members) == 0 {
 		return false
 	}
@@ -117,8 +125,8 @@ func (f *objectForm) takes(other *objectForm, left *int) bool {
 			return false
 		}
 	}
-	for key, val := range f.rest {
-		if !same(val, other.rest[key], left) {
+	for key, val := range f.keywords {
+		if !same(val, other.keywords[key], left) {
 			return false
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
+// This file selects the operations of an OpenAPI document that become tools, and names the tools.
+
 // Limits of documents.
 const (
 	// MaxDocumentBytes is the maximum size of a document that [ReadDocument] accepts.
@@ -100,13 +102,13 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 		return nil, errors.New("no server: the address before the paths is not taken from the document" + d.serverAdvice())
 	}
 	chosen, ids, errs := d.choose(o)
-	made, out, bad := d.defineAll(chosen, o)
+	made, leftOut, bad := d.defineAll(chosen, o)
 	errs = append(errs, bad...)
 	if o.OnLeftOut != nil {
-		made, out = withoutClashes(made, out)
+		made, leftOut = withoutClashes(made, leftOut)
 	}
 	if o.OnLeftOut == nil || len(made) == 0 {
-		for _, one := range out {
+		for _, one := range leftOut {
 			errs = append(errs, one)
 		}
 	}
@@ -125,8 +127,8 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 		return nil, errors.Join(errs...)
 	}
-	slices.SortFunc(out, func(a, b *OperationError) int { return strings.Compare(a.Operation, b.Operation) })
-	for _, one := range out {
+	slices.SortFunc(leftOut, func(a, b *OperationError) int { return strings.Compare(a.Operation, b.Operation) })
+	for _, one := range leftOut {
 		o.OnLeftOut(one)
 	}
 	defs := make([]*Definition, len(made))
@@ -140,15 +142,15 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 // A choice is a selected operation.
 type choice struct {
 	pathOperation
-	matched bool // selected only by patterns or tags, so that it may be left out
-	twice   bool // another operation has the same id
-	def     *Definition
+	optional bool // selected only by patterns or tags, so that it may be left out
+	twice    bool // another operation has the same id
+	def      *Definition
 }
 
 func (c *choice) wrong(err error) *OperationError { return &OperationError{c.op.OperationID, err} }
 
-// defineAll makes the definitions of the operations. out are the errors of operations that may be left out, bad those of others.
-func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice, out []*OperationError, bad []error) {
+// defineAll makes the definitions of the operations. leftOut are the errors of optional operations, bad those of others.
+func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice, leftOut []*OperationError, bad []error) {
 	left := maxSchemaBytes
 	answers := newShapes(d, &left)
 	for _, c := range chosen {
@@ -161,41 +163,41 @@ func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice
 		if err == nil {
 			c.def.document.answers, err = answers.ofAnswers(c.op.Responses)
 		}
-		if err == nil && c.matched && o.OnLeftOut != nil {
+		if err == nil && c.optional && o.OnLeftOut != nil {
 			err = c.def.check()
 		}
 		switch {
 		case err == nil:
 			made = append(made, c)
-		case c.matched && !errors.Is(err, errTooLarge):
-			out = append(out, c.wrong(err))
+		case c.optional && !errors.Is(err, errTooLarge):
+			leftOut = append(leftOut, c.wrong(err))
 		default:
 			bad = append(bad, c.wrong(err))
 		}
 	}
 	answers.finish()
-	return made, out, bad
+	return made, leftOut, bad
 }
 
 // withoutClashes leaves out operations whose tool name another operation has, except those that Operations names: these are reported when
 // the set of tools is made.
-func withoutClashes(made []*choice, out []*OperationError) ([]*choice, []*OperationError) {
+func withoutClashes(made []*choice, leftOut []*OperationError) ([]*choice, []*OperationError) {
 	byName := map[string][]*choice{}
 	for _, c := range made {
 		byName[c.def.Name] = append(byName[c.def.Name], c)
 	}
-	var rest []*choice
-	for name, calls := range text.ByName(byName) {
-		for i, c := range calls {
-			if n := len(calls); n > 1 && c.matched {
-				other := calls[(i+1)%n]
-				out = append(out, c.wrong(fmt.Errorf("the name %s is also that of %q: rename one of them", name, other.op.OperationID)))
+	var unique []*choice
+	for name, same := range text.ByName(byName) {
+		for i, c := range same {
+			if len(same) == 1 || !c.optional {
+				unique = append(unique, c)
 				continue
 			}
-			rest = append(rest, c)
+			other := same[(i+1)%len(same)]
+			leftOut = append(leftOut, c.wrong(fmt.Errorf("the name %s is also that of %q: rename one of them", name, other.op.OperationID)))
 		}
 	}
-	return rest, out
+	return unique, leftOut
 }
 
 // check returns the error that prevents a tool for the definition. It ignores a missing allowlist, which is an error of the configuration
@@ -216,41 +218,37 @@ func (d *Definition) check() error {
 
 // choose returns the selected operations and their ids.
 func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bool, errs []error) {
-	wanted, excluded, tags, count, all := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, []string{}
+	used := map[string]bool{} // patterns that match an operation
+	tags := map[string]bool{} // tags of operations
+	count := map[string]int{} // operations by id
 	ids = map[string]bool{}
 	for _, f := range d.found {
 		count[f.op.OperationID]++
 	}
 	for _, f := range d.found {
 		id := f.op.OperationID
-		all = append(all, id)
-		take := countMatches(o.Operations, id, wanted)
+		selected := matchAny(o.Operations, id, used)
 		for _, tag := range f.op.Tags {
-			if slices.Contains(o.Tags, tag) {
-				tags[tag]++
-				take = true
-			}
+			tags[tag] = true
+			selected = selected || slices.Contains(o.Tags, tag)
 		}
-		if excluded := countMatches(o.Exclude, id, excluded); take && !excluded && !ids[id] {
-			chosen = append(chosen, &choice{pathOperation: f, matched: !slices.Contains(o.Operations, id), twice: count[id] > 1})
+		excluded := matchAny(o.Exclude, id, used)
+		if selected && !excluded && !ids[id] {
+			chosen = append(chosen, &choice{pathOperation: f, optional: !slices.Contains(o.Operations, id), twice: count[id] > 1})
 			ids[id] = true
 		}
 	}
-	for _, list := range []struct {
-		ids  []string
-		seen map[string]int
-	}{{o.Operations, wanted}, {o.Exclude, excluded}} {
-		for _, id := range list.ids {
-			switch n := list.seen[id]; {
-			case n == 0 && strings.ContainsAny(id, "*?"):
-				errs = append(errs, &OperationError{id, errors.New("the document has no operationId of this pattern")})
-			case n == 0:
-				errs = append(errs, &OperationError{id, errors.New("the document has no such operationId" + advice(id, all))})
-			}
+	for _, pattern := range slices.Concat(o.Operations, o.Exclude) {
+		switch {
+		case used[pattern]:
+		case strings.ContainsAny(pattern, "*?"):
+			errs = append(errs, &OperationError{pattern, errors.New("the document has no operationId of this pattern")})
+		default:
+			errs = append(errs, &OperationError{pattern, errors.New("the document has no such operationId" + d.advice(pattern))})
 		}
 	}
 	for _, tag := range o.Tags {
-		if tags[tag] == 0 {
+		if !tags[tag] {
 			errs = append(errs, &OperationError{tag, errors.New("no operation of the document has this tag")})
 		}
 	}
@@ -260,15 +258,16 @@ func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bo
 	return chosen, ids, errs
 }
 
-// countMatches reports whether a pattern equals or matches the operationId, and increments the count of each such pattern.
-func countMatches(patterns []string, id string, counts map[string]int) (any bool) {
+// matchAny reports whether a pattern equals or matches the operationId, and adds each such pattern to used.
+func matchAny(patterns []string, id string, used map[string]bool) bool {
+	matches := false
 	for _, p := range patterns {
 		if p == id || policy.Match(p, id) {
-			counts[p]++
-			any = true
+			used[p] = true
+			matches = true
 		}
 	}
-	return any
+	return matches
 }
 
 // notChosen returns an error for each name that is not the id of a selected operation.
@@ -282,10 +281,10 @@ func notChosen[T any](chosen map[string]bool, named map[string]T, where string) 
 }
 
 // advice returns a suggestion for an error text: an operation whose id differs only in letter case.
-func advice(id string, all []string) string {
-	for _, other := range all {
-		if strings.EqualFold(id, other) {
-			return fmt.Sprintf(", there is %q", other)
+func (d *document) advice(id string) string {
+	for _, f := range d.found {
+		if strings.EqualFold(id, f.op.OperationID) {
+			return fmt.Sprintf(", there is %q", f.op.OperationID)
 		}
 	}
 	return ""
@@ -315,8 +314,8 @@ func plainName(s string) string {
 	return notInToolNames().ReplaceAllString(strings.NewReplacer(".", "_", "/", "_", ":", "_", " ", "_").Replace(s), "")
 }
 
-// hidden reports whether the character is invisible.
-func hidden(r rune) bool {
+// invisible reports whether people do not see the character.
+func invisible(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector) || r == unicode.ReplacementChar || text.IsBlank(r)
 }
 
@@ -325,8 +324,8 @@ var errHidden = errors.New("its schema has invisible characters in a name or a v
 // checkVisible returns an error for a schema with an invisible character in a name or value.
 func checkVisible(v any) error {
 	var err error
-	see := func(s string) {
-		if strings.ContainsFunc(s, func(r rune) bool { return hidden(r) && r != '\n' && r != '\r' && r != '\t' }) {
+	check := func(s string) {
+		if strings.ContainsFunc(s, func(r rune) bool { return invisible(r) && r != '\n' && r != '\r' && r != '\t' }) {
 			err = errHidden
 		}
 	}
@@ -334,14 +333,14 @@ func checkVisible(v any) error {
 	walk = func(v any) {
 		switch v := v.(type) {
 		case string:
-			see(v)
+			check(v)
 		case []any:
 			for _, e := range v {
 				walk(e)
 			}
 		case map[string]any:
 			for k, e := range v {
-				see(k)
+				check(k)
 				walk(e)
 			}
 		}
@@ -357,7 +356,7 @@ func cleanText(s string) string {
 		if r == '\n' || r == '\t' {
 			return r
 		}
-		if hidden(r) {
+		if invisible(r) {
 			return -1
 		}
 		return r

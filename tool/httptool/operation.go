@@ -1,5 +1,7 @@
 package httptool
 
+// This file makes the [Definition] of one operation of an OpenAPI document: its parameters, its request body and its credentials.
+
 import (
 	"cmp"
 	"encoding/base64"
@@ -41,58 +43,46 @@ func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Defini
 	if err := d.authorize(def, f.op, o); err != nil {
 		return nil, err
 	}
-	shared := newSharing(d, left)
-	if err := d.parameters(def, f, shared); err != nil {
+	schemas := newConverter(d, left)
+	if err := d.parameters(def, f, schemas); err != nil {
 		return nil, err
 	}
-	if err := d.requestBody(def, f.op, shared); err != nil {
+	if err := d.requestBody(def, f.op, schemas); err != nil {
 		return nil, err
 	}
-	def.Defs, err = shared.finish()
-	def.document.warnings = shared.warnings
+	def.Defs, err = schemas.finish()
+	def.document.warnings = schemas.warnings
 	return def, err
 }
 
 // parameters adds the parameters of the operation, and those of its path that the operation does not replace.
-func (d *document) parameters(def *Definition, f pathOperation, shared *sharing) error {
+func (d *document) parameters(def *Definition, f pathOperation, schemas *converter) error {
 	type where struct{ in, name string }
 	var all []*input
 	seen := map[where]bool{}
-	add := func(values []any, inherited bool) error {
-		for _, v := range values {
-			if v == nil {
-				return errors.New("a parameter is not defined")
-			}
-			one, err := d.input(v)
-			if err != nil {
-				return err
-			}
-			at := where{one.In, one.Name}
-			switch has := seen[at]; {
-			case has && inherited:
-			case has:
-				return fmt.Errorf("parameter %q of the %s stands twice", one.Name, one.In)
-			default:
-				all, seen[at] = append(all, one), true
-			}
+	for i, v := range slices.Concat(f.op.Parameters, f.inherited) {
+		inherited := i >= len(f.op.Parameters)
+		if v == nil {
+			return errors.New("a parameter is not defined")
 		}
-		return nil
+		one, err := d.input(v)
+		if err != nil {
+			return err
+		}
+		at := where{one.In, one.Name}
+		switch {
+		case !seen[at]:
+			all, seen[at] = append(all, one), true
+		case !inherited:
+			return fmt.Errorf("parameter %q of the %s stands twice", one.Name, one.In)
+		}
 	}
-	if err := add(f.op.Parameters, false); err != nil {
-		return err
-	}
-	if err := add(f.inherited, true); err != nil {
-		return err
-	}
-	names := map[string]bool{}
-	if f.op.Body != nil {
-		names[bodyArgument] = true
-	}
+	names := map[string]bool{bodyArgument: f.op.Body != nil}
 	for _, in := range all {
 		if filledElsewhere(def, in) {
 			continue
 		}
-		p, err := d.parameter(in, shared)
+		p, err := d.parameter(in, schemas)
 		if err == nil {
 			err = checkVisible(in.Name)
 		}
@@ -112,25 +102,17 @@ func (d *document) parameters(def *Definition, f pathOperation, shared *sharing)
 // filledElsewhere reports whether OpenAPI describes the parameter in other parts of the document, or whether a credential or this package
 // sets it.
 func filledElsewhere(def *Definition, p *input) bool {
-	is := func(m map[string]secret.Secret, fold bool) bool {
-		for name := range m {
-			if name == p.Name || fold && strings.EqualFold(name, p.Name) {
-				return true
-			}
-		}
-		return false
-	}
+	filled := false
 	switch Place(p.In) {
 	case InHeader:
-		return slices.ContainsFunc([]string{"Accept", "Content-Type", "Authorization", "Idempotency-Key"}, func(h string) bool { return strings.EqualFold(h, p.Name) }) ||
-			is(def.Credentials.Headers, true)
+		headers := slices.AppendSeq([]string{"Accept", "Content-Type", "Authorization", "Idempotency-Key"}, maps.Keys(def.Credentials.Headers))
+		return slices.ContainsFunc(headers, func(name string) bool { return strings.EqualFold(name, p.Name) })
 	case InQuery:
-		return is(def.Credentials.Query, false)
+		_, filled = def.Credentials.Query[p.Name]
 	case InCookie:
-		return is(def.Credentials.Cookies, false)
-	default:
-		return false
+		_, filled = def.Credentials.Cookies[p.Name]
 	}
+	return filled
 }
 
 // parameterBytes is the memory of a parameter besides its texts and its schema, in bytes.
@@ -161,7 +143,7 @@ func (d *document) input(v any) (*input, error) {
 	return p, nil
 }
 
-func (d *document) parameter(in *input, shared *sharing) (*Parameter, error) {
+func (d *document) parameter(in *input, schemas *converter) (*Parameter, error) {
 	p := &Parameter{In: Place(in.In), Description: cleanText(in.Description), Required: in.Required, Style: in.Style, Explode: in.Explode, AllowReserved: in.AllowReserved}
 	schema := in.Schema
 	if len(in.Content) > 0 {
@@ -180,9 +162,9 @@ func (d *document) parameter(in *input, shared *sharing) (*Parameter, error) {
 			schema = form["schema"]
 		}
 	}
-	err := shared.spend(parameterBytes + len(in.Name) + len(p.Description))
+	err := schemas.spend(parameterBytes + len(in.Name) + len(p.Description))
 	if err == nil {
-		p.Schema, err = shared.schema(schema)
+		p.Schema, err = schemas.convert(schema)
 	}
 	return p, err
 }
@@ -196,7 +178,8 @@ var bodyTypes = []func(string) bool{
 	isText,
 }
 
-func (d *document) requestBody(def *Definition, op *operation, shared *sharing) error {
+// requestBody adds the parameter for the body of the operation.
+func (d *document) requestBody(def *Definition, op *operation, schemas *converter) error {
 	if op.Body == nil {
 		return nil
 	}
@@ -207,18 +190,13 @@ func (d *document) requestBody(def *Definition, op *operation, shared *sharing) 
 	var r fields
 	content := r.object(in, "content")
 	offered := slices.Sorted(maps.Keys(content))
-	typ := ""
-	for _, fits := range bodyTypes {
-		if i := slices.IndexFunc(offered, fits); i >= 0 && typ == "" {
-			typ = offered[i]
-		}
-	}
+	typ := preferredType(offered)
 	media, err := d.resolve(content[typ])
 	if err != nil {
 		return fmt.Errorf("its body is of type %s: JSON, forms and text can be written", strings.Join(offered, ", "))
 	}
 	p := Parameter{Name: bodyArgument, In: InBody, Whole: true, Description: cleanText(r.text(in, "description")), Required: r.boolean(in, "required"), Parts: map[string]Part{}}
-	if p.Schema, err = shared.schema(media["schema"]); err != nil {
+	if p.Schema, err = schemas.convert(media["schema"]); err != nil {
 		return fmt.Errorf("its body: %w", err)
 	}
 	if mediaType(typ) == typeMultipart {
@@ -229,10 +207,10 @@ func (d *document) requestBody(def *Definition, op *operation, shared *sharing) 
 	encodings := r.object(media, "encoding")
 	for name := range encodings {
 		e := r.object(encodings, name)
-		part := Part{Content: r.text(e, "contentType"), Style: r.text(e, "style"), Explode: r.choice(e, "explode"), AllowReserved: r.boolean(e, "allowReserved")}
 		if e == nil {
 			continue
 		}
+		part := Part{Content: r.text(e, "contentType"), Style: r.text(e, "style"), Explode: r.choice(e, "explode"), AllowReserved: r.boolean(e, "allowReserved")}
 		if part.Content != "" && !isJSON(part.Content) && !isText(part.Content) {
 			return fmt.Errorf("its body: part %q is of type %q: JSON and text can be written", name, part.Content)
 		}
@@ -250,6 +228,16 @@ func (d *document) requestBody(def *Definition, op *operation, shared *sharing) 
 	def.Body = typ
 	def.Parameters = append(def.Parameters, p)
 	return nil
+}
+
+// preferredType returns the first of the types that bodyTypes prefers, or "" if none can be written.
+func preferredType(offered []string) string {
+	for _, fits := range bodyTypes {
+		if i := slices.IndexFunc(offered, fits); i >= 0 {
+			return offered[i]
+		}
+	}
+	return ""
 }
 
 // binaryPart returns the name of a part that is a file, or "" if none exists.
@@ -284,7 +272,7 @@ func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) e
 	if r.err != nil {
 		return r.err
 	}
-	def.OAuth = o.OAuth && !d.wantsTokens()
+	def.OAuth = o.OAuth && !d.wantsTokens() // a document without token schemes does not say which operations need the token
 	if op.secured {
 		wanted = op.Security
 	}
@@ -292,7 +280,7 @@ func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) e
 		return nil
 	}
 	var ways []string
-	open := false
+	open := false // one of the requirements is empty: a request without credentials is accepted
 	for _, req := range wanted {
 		names := slices.Sorted(maps.Keys(req))
 		if len(names) == 0 {
@@ -301,7 +289,8 @@ func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) e
 		}
 		ways = append(ways, strings.Join(names, " and "))
 		byToken := func(name string) bool { return o.OAuth && o.Security[name].IsZero() && acceptsToken(d.scheme(name)) }
-		if slices.ContainsFunc(names, func(n string) bool { return o.Security[n].IsZero() && !byToken(n) }) {
+		lacks := func(name string) bool { return o.Security[name].IsZero() && !byToken(name) }
+		if slices.ContainsFunc(names, lacks) {
 			continue
 		}
 		for _, name := range names {

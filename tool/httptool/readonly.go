@@ -1,14 +1,14 @@
 package httptool
 
+// This file determines which members are removed from the schemas of requests: those that the document marks as readOnly, which occur only in
+// answers. They are removed from both the properties and the required names, so that a model need not invent values for them. Inside `not`
+// and `if` nothing is removed, because a schema there would match more values without its members.
+
 import (
 	"maps"
 	"slices"
 	"strings"
 )
-
-// Members that the document marks as readOnly occur only in answers. They are removed from the schemas of requests, from both the
-// properties and the required names, so that a model need not invent values for them. Inside `not` and `if` nothing is removed, because a
-// schema there would match more values without its members.
 
 // traits are what a schema states about the members of its value, directly or by reference, allOf, anyOf and oneOf.
 type traits struct {
@@ -17,43 +17,43 @@ type traits struct {
 }
 
 // readOnly reports whether the schema v of a member is readOnly.
-func (s *sharing) readOnly(v any, depth int) bool {
+func (c *converter) readOnly(v any, depth int) bool {
 	in := asObject(v)
 	if in == nil || depth == 0 {
 		return false
 	}
 	if ref, ok := in["$ref"].(string); ok {
-		known, seen := s.readOnlyAt[ref]
+		known, seen := c.readOnlyAt[ref]
 		if !seen {
-			s.readOnlyAt[ref] = false      // for a schema that refers to itself
-			target, _ := s.doc.follow(ref) // refer returns the error, too
-			known = s.readOnly(target, depth-1)
-			s.readOnlyAt[ref] = known
+			c.readOnlyAt[ref] = false      // for a schema that refers to itself
+			target, _ := c.doc.follow(ref) // refer returns the error, too
+			known = c.readOnly(target, depth-1)
+			c.readOnlyAt[ref] = known
 		}
-		if known || s.doc.v30 { // in OpenAPI 3.0, keywords beside a reference are ignored
+		if known || c.doc.v30 { // in OpenAPI 3.0, keywords beside a reference are ignored
 			return known
 		}
 	}
 	if b, _ := in["readOnly"].(bool); b {
 		return true
 	}
-	return slices.ContainsFunc(asList(in["allOf"]), func(part any) bool { return s.readOnly(part, depth-1) })
+	return slices.ContainsFunc(asList(in["allOf"]), func(part any) bool { return c.readOnly(part, depth-1) })
 }
 
 // nameBytes is the memory of a name in a set, in bytes.
 const nameBytes = 48
 
 // collect adds the traits of a schema to t. It counts the memory of the sets as bytes of the tool.
-func (s *sharing) collect(t *traits, v any, depth int) error {
+func (c *converter) collect(t *traits, v any, depth int) error {
 	in := asObject(v)
 	if in == nil || depth == 0 {
 		return nil
 	}
 	ref, isRef := in["$ref"].(string)
-	if !isRef || !s.doc.v30 {
+	if !isRef || !c.doc.v30 {
 		members := asObject(in["properties"])
 		for name, member := range members {
-			if s.readOnly(member, maxSchemaDepth) {
+			if c.readOnly(member, maxSchemaDepth) {
 				t.hidden[name] = true
 			}
 		}
@@ -63,31 +63,31 @@ func (s *sharing) collect(t *traits, v any, depth int) error {
 				t.required[text] = true
 			}
 		}
-		if err := s.spend(nameBytes * (len(members) + len(required))); err != nil {
+		if err := c.spend(nameBytes * (len(members) + len(required))); err != nil {
 			return err
 		}
 	}
 	if isRef {
-		target, err := s.traitsAt(ref, depth-1)
+		target, err := c.traitsAt(ref, depth-1)
 		if err == nil {
-			err = s.spend(nameBytes * (len(target.hidden) + len(target.required)))
+			err = c.spend(nameBytes * (len(target.hidden) + len(target.required)))
 		}
 		if err != nil {
 			return err
 		}
 		maps.Copy(t.hidden, target.hidden)
 		maps.Copy(t.required, target.required)
-		if s.doc.v30 {
+		if c.doc.v30 {
 			return nil
 		}
 	}
 	for _, part := range asList(in["allOf"]) {
-		if err := s.collect(t, part, depth-1); err != nil {
+		if err := c.collect(t, part, depth-1); err != nil {
 			return err
 		}
 	}
 	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if err := s.collectForms(t, asList(in[keyword]), depth-1); err != nil {
+		if err := c.collectForms(t, asList(in[keyword]), depth-1); err != nil {
 			return err
 		}
 	}
@@ -95,11 +95,11 @@ func (s *sharing) collect(t *traits, v any, depth int) error {
 }
 
 // collectForms adds the traits of the forms of anyOf or oneOf.
-func (s *sharing) collectForms(t *traits, forms []any, depth int) error {
+func (c *converter) collectForms(t *traits, forms []any, depth int) error {
 	var hidden map[string]bool
 	for i, form := range forms {
 		one := newTraits()
-		if err := s.collect(one, form, depth); err != nil {
+		if err := c.collect(one, form, depth); err != nil {
 			return err
 		}
 		maps.Copy(t.required, one.required)
@@ -115,48 +115,48 @@ func (s *sharing) collectForms(t *traits, forms []any, depth int) error {
 func newTraits() *traits { return &traits{hidden: map[string]bool{}, required: map[string]bool{}} }
 
 // traitsAt returns the traits of the target of a reference. If a schema refers to itself, it returns those that are collected so far.
-func (s *sharing) traitsAt(ref string, depth int) (*traits, error) {
-	if known := s.traits[ref]; known != nil {
+func (c *converter) traitsAt(ref string, depth int) (*traits, error) {
+	if known := c.traits[ref]; known != nil {
 		return known, nil
 	}
 	t := newTraits()
-	s.traits[ref] = t
-	v, err := s.doc.follow(ref)
+	c.traits[ref] = t
+	v, err := c.doc.follow(ref)
 	if err == nil {
-		err = s.collect(t, v, depth)
+		err = c.collect(t, v, depth)
 	}
 	return t, err
 }
 
 // An omission states what is removed from a schema of requests.
 type omission struct {
-	none   bool            // nothing is removed
-	hidden map[string]bool // names of members that this schema, or another one for the same value, marks as readOnly
+	disabled bool            // nothing is removed
+	hidden   map[string]bool // names of members that this schema, or another one for the same value, marks as readOnly
 }
 
-// inside returns the omission for the schemas of members and items of a value.
-func (o *omission) inside() *omission { return &omission{none: o.none} }
+// forParts returns the omission for the schemas of members and items of a value.
+func (o *omission) forParts() *omission { return &omission{disabled: o.disabled} }
 
-// within returns the omission for the schema in, which applies to a value together with other schemas that have the omission o.
-func (s *sharing) within(in map[string]any, o *omission) (*omission, error) {
-	if o.none || !s.doc.readOnly {
-		return o, nil
+// omissionFor returns the omission for the schema in, which applies to a value together with other schemas that have the omission omit.
+func (c *converter) omissionFor(in map[string]any, omit *omission) (*omission, error) {
+	if omit.disabled || !c.doc.readOnly {
+		return omit, nil
 	}
 	t := newTraits()
-	if err := s.collect(t, in, maxSchemaDepth); err != nil || len(t.hidden) == 0 {
-		return o, err
+	if err := c.collect(t, in, maxSchemaDepth); err != nil || len(t.hidden) == 0 {
+		return omit, err
 	}
-	maps.Copy(t.hidden, o.hidden)
-	return &omission{hidden: t.hidden}, s.spend(nameBytes * len(o.hidden))
+	maps.Copy(t.hidden, omit.hidden)
+	return &omission{hidden: t.hidden}, c.spend(nameBytes * len(omit.hidden))
 }
 
-// leavesOut reports whether a member with this schema is removed.
-func (s *sharing) leavesOut(member any, o *omission) bool {
-	return s.doc.readOnly && !o.none && s.readOnly(member, maxSchemaDepth)
+// omits reports whether a member with this schema is removed.
+func (c *converter) omits(member any, omit *omission) bool {
+	return c.doc.readOnly && !omit.disabled && c.readOnly(member, maxSchemaDepth)
 }
 
-// names returns a list of names without the removed ones.
-func (o *omission) names(v any) any {
+// filterNames returns a list of names without the removed ones.
+func (o *omission) filterNames(v any) any {
 	list, ok := v.([]any)
 	if !ok || len(o.hidden) == 0 {
 		return v
@@ -170,25 +170,25 @@ func (o *omission) names(v any) any {
 // untouched is the variant from which nothing is removed. No name is equal to it.
 const untouched = "\x00"
 
-// variant returns how the target of a reference differs within o from its usual form: the names that it requires but that only a schema
+// variant returns how the target of a reference differs within omit from its usual form: the names that it requires but that only a schema
 // around the reference marks as readOnly, or untouched. "" means that it does not differ.
-func (s *sharing) variant(ref string, o *omission) (string, error) {
-	if o.none {
+func (c *converter) variant(ref string, omit *omission) (string, error) {
+	if omit.disabled {
 		return untouched, nil
 	}
-	if len(o.hidden) == 0 {
+	if len(omit.hidden) == 0 {
 		return "", nil
 	}
-	target, err := s.traitsAt(ref, maxSchemaDepth)
+	target, err := c.traitsAt(ref, maxSchemaDepth)
 	if err == nil {
-		err = s.spend(nameBytes * len(target.required))
+		err = c.spend(nameBytes * len(target.required))
 	}
 	if err != nil {
 		return "", err
 	}
 	var names []string
 	for name := range target.required {
-		if o.hidden[name] && !target.hidden[name] {
+		if omit.hidden[name] && !target.hidden[name] {
 			names = append(names, name)
 		}
 	}
@@ -202,7 +202,7 @@ func (t target) omission() *omission {
 	case "":
 		return &omission{}
 	case untouched:
-		return &omission{none: true}
+		return &omission{disabled: true}
 	}
 	hidden := map[string]bool{}
 	for name := range strings.SplitSeq(t.variant, "\x00") {

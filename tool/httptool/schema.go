@@ -1,5 +1,8 @@
 package httptool
 
+// This file converts the schemas of an OpenAPI document to JSON Schema 2020-12. Each tool has its own copy of the schemas that it refers to:
+// {"$ref":"#/components/schemas/Pet"} becomes {"$ref":"#/$defs/Pet"}, and $defs gets the converted schema Pet.
+
 import (
 	"encoding/json"
 	"errors"
@@ -17,14 +20,15 @@ const (
 	maxSchemaBytes = 256 << 20
 )
 
-// A sharing collects the schemas to which the schemas of one tool refer.
-type sharing struct {
-	doc   *document
-	left  *int              // remaining amount of maxSchemaBytes
-	names map[target]string // names in $defs
-	queue []target          // targets whose schemas are not yet converted
-	taken map[string]bool   // used names
-	alike map[string]int    // number of name conflicts by wanted name
+// A converter converts the schemas of one tool, and collects the schemas to which they refer.
+type converter struct {
+	doc  *document
+	left *int // remaining amount of maxSchemaBytes
+
+	names     map[target]string // names in $defs
+	queue     []target          // targets whose schemas are not yet converted
+	taken     map[string]bool   // used names
+	conflicts map[string]int    // number of name conflicts by wanted name
 
 	traits     map[string]*traits // by reference
 	readOnlyAt map[string]bool    // by reference
@@ -35,29 +39,29 @@ type sharing struct {
 // pointer.
 type target struct{ pointer, variant string }
 
-func newSharing(d *document, left *int) *sharing {
-	return &sharing{doc: d, left: left, names: map[target]string{}, taken: map[string]bool{}, alike: map[string]int{}, traits: map[string]*traits{}, readOnlyAt: map[string]bool{}}
+func newConverter(d *document, left *int) *converter {
+	return &converter{doc: d, left: left, names: map[target]string{}, taken: map[string]bool{}, conflicts: map[string]int{}, traits: map[string]*traits{}, readOnlyAt: map[string]bool{}}
 }
 
 var errTooLarge = fmt.Errorf("the tools of the document take more than %d bytes: name fewer operations", maxSchemaBytes)
 
 // spend subtracts n bytes of a tool from left.
-func (s *sharing) spend(n int) error {
-	if *s.left -= n; *s.left < 0 {
+func (c *converter) spend(n int) error {
+	if *c.left -= n; *c.left < 0 {
 		return errTooLarge
 	}
 	return nil
 }
 
-// schema returns a schema of the document as JSON Schema 2020-12, with references to $defs. A missing schema allows every value.
-func (s *sharing) schema(v any) (json.RawMessage, error) { return s.without(v, &omission{}) }
+// convert returns a schema of the document as JSON Schema 2020-12, with references to $defs. A missing schema allows every value.
+func (c *converter) convert(v any) (json.RawMessage, error) { return c.convertOmitting(v, &omission{}) }
 
-// without returns what schema returns, for a schema with an omission.
-func (s *sharing) without(v any, o *omission) (json.RawMessage, error) {
+// convertOmitting returns what convert returns, without the members that omit names.
+func (c *converter) convertOmitting(v any, omit *omission) (json.RawMessage, error) {
 	if v == nil {
 		return json.RawMessage(`{}`), nil
 	}
-	out, err := s.walk(v, maxSchemaDepth, o)
+	out, err := c.schema(v, maxSchemaDepth, omit)
 	if err == nil {
 		err = checkVisible(out)
 	}
@@ -66,22 +70,22 @@ func (s *sharing) without(v any, o *omission) (json.RawMessage, error) {
 	}
 	raw, err := rawjson.Marshal(out)
 	if err == nil {
-		err = s.spend(len(raw))
+		err = c.spend(len(raw))
 	}
 	return raw, err
 }
 
 // finish returns the schemas for $defs, with all to which they refer.
-func (s *sharing) finish() (map[string]json.RawMessage, error) {
+func (c *converter) finish() (map[string]json.RawMessage, error) {
 	defs := map[string]json.RawMessage{}
-	for len(s.queue) > 0 {
-		next := s.queue[0]
-		s.queue = s.queue[1:]
-		v, err := valueAt(s.doc.root, next.pointer)
+	for len(c.queue) > 0 {
+		next := c.queue[0]
+		c.queue = c.queue[1:]
+		v, err := valueAt(c.doc.root, next.pointer)
 		if err != nil {
 			return nil, err
 		}
-		if defs[s.names[next]], err = s.without(v, next.omission()); err != nil {
+		if defs[c.names[next]], err = c.convertOmitting(v, next.omission()); err != nil {
 			return nil, err
 		}
 	}
@@ -92,31 +96,38 @@ func (s *sharing) finish() (map[string]json.RawMessage, error) {
 var notInNames = lazy.Regexp(`[^\w.-]`)
 
 // refer returns the reference within the tool's schema for a reference within the document.
-func (s *sharing) refer(ref string, o *omission) (string, error) {
+func (c *converter) refer(ref string, omit *omission) (string, error) {
 	spelled, local := strings.CutPrefix(ref, "#/")
 	if !local {
 		return "", fmt.Errorf("the reference %.100q leads out of the document, or to an anchor", ref)
 	}
-	variant, err := s.variant(ref, o)
+	variant, err := c.variant(ref, omit)
 	if err != nil {
 		return "", err
 	}
 	to := target{plainPointer(spelled), variant}
-	name, ok := s.names[to]
-	if !ok {
-		wanted := notInNames().ReplaceAllString(strings.TrimPrefix(spelled, "components/schemas/"), "_")
-		for name = wanted; s.taken[name]; {
-			if n := s.alike[wanted] + 1; n <= 8 {
-				name, s.alike[wanted] = wanted+strings.Repeat("_", n), n
-			} else {
-				name, s.alike[wanted] = fmt.Sprintf("%s_%d", wanted, n), n
-			}
-		}
-		s.taken[name] = true
-		s.names[to] = name
-		s.queue = append(s.queue, to)
+	name, known := c.names[to]
+	if !known {
+		name = c.newName(notInNames().ReplaceAllString(strings.TrimPrefix(spelled, "components/schemas/"), "_"))
+		c.names[to] = name
+		c.queue = append(c.queue, to)
 	}
 	return "#/$defs/" + name, nil
+}
+
+// newName returns an unused name in $defs: wanted, then wanted_ to wanted________ (8), then wanted_9 and so on.
+func (c *converter) newName(wanted string) string {
+	name := wanted
+	for c.taken[name] {
+		c.conflicts[wanted]++
+		if n := c.conflicts[wanted]; n <= 8 {
+			name = wanted + strings.Repeat("_", n)
+		} else {
+			name = fmt.Sprintf("%s_%d", wanted, n)
+		}
+	}
+	c.taken[name] = true
+	return name
 }
 
 // Keywords by the kind of their value: schemas by name, a list of schemas, or a schema.
@@ -136,8 +147,8 @@ func words(list ...string) map[string]bool {
 	return m
 }
 
-// walk converts a schema in plain values. o is the omission of other schemas for the same value.
-func (s *sharing) walk(v any, depth int, o *omission) (any, error) {
+// schema converts a schema of plain values. omit are the members that the schemas around it, which apply to the same value, omit.
+func (c *converter) schema(v any, depth int, omit *omission) (any, error) {
 	in, ok := v.(map[string]any)
 	if !ok {
 		if b, isBool := v.(bool); isBool {
@@ -148,7 +159,7 @@ func (s *sharing) walk(v any, depth int, o *omission) (any, error) {
 	if depth == 0 {
 		return nil, fmt.Errorf("a schema is nested deeper than %d", maxSchemaDepth)
 	}
-	o, err := s.within(in, o)
+	omit, err := c.omissionFor(in, omit)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +168,7 @@ func (s *sharing) walk(v any, depth int, o *omission) (any, error) {
 		if dropped[key] || strings.HasPrefix(key, "x-") || hasNoEffect(key, val) {
 			continue
 		}
-		converted, err := s.keyword(key, val, depth, o)
+		converted, err := c.keyword(key, val, depth, omit)
 		if err != nil {
 			return nil, err
 		}
@@ -165,44 +176,45 @@ func (s *sharing) walk(v any, depth int, o *omission) (any, error) {
 			out[key] = converted
 		}
 	}
-	if s.doc.v30 {
-		return old(in, out), nil
+	if c.doc.v30 {
+		return from30(in, out), nil
 	}
 	return out, nil
 }
 
 // keyword converts the value of a keyword.
-func (s *sharing) keyword(key string, val any, depth int, o *omission) (any, error) {
+func (c *converter) keyword(key string, val any, depth int, omit *omission) (any, error) {
 	switch {
 	case key == "$ref":
 		ref, _ := val.(string)
-		return s.refer(ref, o)
+		return c.refer(ref, omit)
 	case key == "$dynamicRef":
 		return nil, errors.New("a schema has a $dynamicRef, which is not supported: write a $ref in its place, or exclude the operation")
 	case inMap[key]:
-		return s.walkMap(key, val, depth, o)
+		return c.schemasByName(key, val, depth, omit)
 	case inList[key]:
-		if key == "prefixItems" {
-			o = o.inside()
+		if key == "prefixItems" { // the other lists apply to the same value
+			omit = omit.forParts()
 		}
 		if key == "oneOf" {
-			s.compareForms(asList(val))
+			c.compareForms(asList(val))
 		}
-		return s.walkList(val, depth, o)
+		return c.schemaList(val, depth, omit)
 	case key == "not", key == "if":
-		return s.walk(val, depth-1, &omission{none: s.doc.readOnly})
+		// Without members, the schema would match more values. If the document has no readOnly member, an omission has no effect.
+		return c.schema(val, depth-1, &omission{disabled: c.doc.readOnly})
 	case key == "then", key == "else":
-		return s.walk(val, depth-1, o)
-	case key == "additionalProperties" && s.leavesOut(val, o):
+		return c.schema(val, depth-1, omit)
+	case key == "additionalProperties" && c.omits(val, omit):
 		return false, nil
 	case inSchema[key]:
-		return s.walk(val, depth-1, o.inside())
+		return c.schema(val, depth-1, omit.forParts())
 	case key == "required":
-		return o.names(val), nil
+		return omit.filterNames(val), nil
 	case key == "dependentRequired":
 		out := map[string]any{}
 		for name, names := range asObject(val) {
-			out[name] = o.names(names)
+			out[name] = omit.filterNames(names)
 		}
 		return out, nil
 	case key == "description" || key == "title" || key == "$comment":
@@ -231,30 +243,30 @@ func hasNoEffect(key string, v any) bool {
 	return false
 }
 
-// walkMap converts the schemas of a keyword whose value is an object of schemas.
-func (s *sharing) walkMap(key string, v any, depth int, o *omission) (any, error) {
+// schemasByName converts the schemas of a keyword whose value is an object of schemas.
+func (c *converter) schemasByName(key string, v any, depth int, omit *omission) (any, error) {
 	in, ok := v.(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("schemas by name are not an object")
 	}
 	members := key == "properties" || key == "patternProperties"
-	if key != "dependentSchemas" {
-		o = o.inside()
+	if key != "dependentSchemas" { // these apply to the same value
+		omit = omit.forParts()
 	}
 	out := make(map[string]any, len(in))
 	for name, value := range text.ByName(in) {
-		if members && s.leavesOut(value, o) {
+		if members && c.omits(value, omit) {
 			continue
 		}
 		var err error
-		if out[name], err = s.walk(value, depth-1, o); err != nil {
+		if out[name], err = c.schema(value, depth-1, omit); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (s *sharing) walkList(v any, depth int, o *omission) (any, error) {
+func (c *converter) schemaList(v any, depth int, omit *omission) (any, error) {
 	in, ok := v.([]any)
 	if !ok {
 		return nil, fmt.Errorf("a list of schemas is none")
@@ -262,16 +274,16 @@ func (s *sharing) walkList(v any, depth int, o *omission) (any, error) {
 	out := make([]any, len(in))
 	for i, val := range in {
 		var err error
-		if out[i], err = s.walk(val, depth-1, o); err != nil {
+		if out[i], err = c.schema(val, depth-1, omit); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// old converts what is specific to OpenAPI 3.0 to JSON Schema: nullable, and boolean flags for exclusive bounds. It drops keywords beside a
-// reference, which OpenAPI 3.0 ignores.
-func old(in, out map[string]any) any {
+// from30 converts what is specific to OpenAPI 3.0 to JSON Schema: nullable, and boolean flags for exclusive bounds. in is the schema as in
+// the document, out with its keywords converted. It drops keywords beside a reference, which OpenAPI 3.0 ignores.
+func from30(in, out map[string]any) any {
 	if ref, ok := out["$ref"]; ok {
 		return map[string]any{"$ref": ref}
 	}

@@ -21,6 +21,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
+// This file makes a tool of a [Definition], and sends the requests of its calls.
+
 // firstBackoff is the pause before the second attempt of a call if the server does not send Retry-After.
 const firstBackoff = 200 * time.Millisecond
 
@@ -252,12 +254,13 @@ func (t *httpTool) reserve() error {
 	}
 	for i := range t.def.Parameters {
 		p := &t.def.Parameters[i]
-		names, name := map[Place]map[string]bool{InQuery: t.queryNames, InCookie: t.cookieNames, InHeader: headers}[p.In], p.wireName()
+		name := p.wireName()
+		names := map[Place]map[string]bool{InQuery: t.queryNames, InCookie: t.cookieNames, InHeader: headers}[p.In]
 		if p.In == InHeader {
 			name = http.CanonicalHeaderKey(name)
 		}
 		switch {
-		case names == nil:
+		case names == nil: // another place, which checkPath and checkBody check
 		case names[name]:
 			return fmt.Errorf("parameter %q: %q of the %s is taken, by a credential or another parameter", p.Name, p.wireName(), p.In)
 		default:
@@ -276,11 +279,11 @@ func (t *httpTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Outpu
 	if err != nil {
 		return nil, err
 	}
-	again := t.spec.Effect == lathe.ReadOnly || t.spec.Effect == lathe.Idempotent && m.header.Get("Idempotency-Key") != ""
+	repeatable := t.spec.Effect == lathe.ReadOnly || t.spec.Effect == lathe.Idempotent && m.header.Get("Idempotency-Key") != ""
 	backoff := firstBackoff
 	for attempt := 1; ; attempt++ {
 		out, after, err := t.once(ctx, m)
-		if !again || attempt >= t.opts.MaxAttempts || after < 0 {
+		if !repeatable || attempt >= t.opts.MaxAttempts || after < 0 {
 			return out, err
 		}
 		if after == 0 {
@@ -296,15 +299,18 @@ func (t *httpTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Outpu
 	}
 }
 
-// once makes one attempt. after is the time to wait before the next one: 0: the caller's choice; negative: there must be none.
+// never, as any negative value, is the pause before the next attempt if none must be made.
+const never time.Duration = -1
+
+// once makes one attempt. after is the pause before the next one; 0 means that the server asks for none in particular.
 func (t *httpTool) once(ctx context.Context, m *message) (out *lathe.Output, after time.Duration, err error) {
 	req, err := m.request(ctx)
 	if err != nil {
-		return nil, -1, err
+		return nil, never, err
 	}
 	resp, err := t.client.Do(req)
 	if err != nil {
-		after = -1
+		after = never
 		if e := egress.Plain(err); e.Unsent && !e.Refused {
 			after = 0
 		}
@@ -316,7 +322,7 @@ func (t *httpTool) once(ctx context.Context, m *message) (out *lathe.Output, aft
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return out, reconnect.RetryAfter(resp.Header.Get("Retry-After")), err
 	}
-	return out, -1, err
+	return out, never, err
 }
 
 // unauthorized returns the error for a request without a token.

@@ -1,5 +1,12 @@
 package httptool
 
+// This file removes from answers the members that the document marks as writeOnly: those that a server must not send, such as a password.
+// While the document is read, each schema of an answer becomes a shape, and then each set of shapes that can apply to one value becomes a
+// view. A view stays in memory; answers are filtered by it.
+//
+//	schema  {"properties":{"name":{},"password":{"writeOnly":true}}}
+//	answer  {"name":"Ann","password":"x"}  is shown as  {"name":"Ann"}
+
 import (
 	"cmp"
 	"fmt"
@@ -20,9 +27,8 @@ const (
 	linkBytes  = 24  // of a link between two of them
 )
 
-// A shape is the part of a schema of answers that concerns writeOnly members: members that a server must not send, such as a password. They
-// are removed from answers. Shapes form a graph, as schemas do by their references. The node is marked if the shape leads to a writeOnly
-// member.
+// A shape is the part of a schema of answers that concerns writeOnly members. Shapes form a graph, as schemas do by their references. The node
+// is marked if the shape leads to a writeOnly member.
 type shape struct {
 	node
 	number    int  // unique within the document
@@ -30,7 +36,7 @@ type shape struct {
 	members   map[string]*shape
 	items     []*shape // shapes of the elements of a list
 	others    []*shape // shapes of members that are not in members
-	also      []*shape // further shapes of the same value: from references, allOf, anyOf, oneOf and conditions
+	sameValue []*shape // further shapes of the same value: from references, allOf, anyOf, oneOf and conditions
 }
 
 // A view determines what is shown of a value to which a set of shapes applies. nil shows all. The node is marked if the view or one below
@@ -50,18 +56,24 @@ type node struct {
 	parents []*node // nil after the document was read
 }
 
+// mark marks n and all from which links lead to it.
 func (n *node) mark() {
-	for next := []*node{n}; len(next) > 0; {
-		one := next[len(next)-1]
-		if next = next[:len(next)-1]; !one.marked {
-			one.marked, next = true, append(next, one.parents...)
+	pending := []*node{n}
+	for len(pending) > 0 {
+		last := len(pending) - 1
+		next := pending[last]
+		pending = pending[:last]
+		if !next.marked {
+			next.marked = true
+			pending = append(pending, next.parents...)
 		}
 	}
 }
 
-// leadsTo adds a link from n to child.
-func (n *node) leadsTo(child *node) {
-	if child.parents = append(child.parents, n); child.marked {
+// link adds a link from n to child.
+func (n *node) link(child *node) {
+	child.parents = append(child.parents, n)
+	if child.marked {
 		n.mark()
 	}
 }
@@ -79,7 +91,7 @@ type shapes struct {
 	responses map[identity]*shape
 	answers   map[identity]map[string]*view // by the responses object of an operation
 	views     map[string]*view              // by the numbers of their shapes
-	unread    []func()                      // functions that read the remaining schemas and views
+	pending   []func()                      // functions that read the remaining schemas and views
 }
 
 func newShapes(d *document, left *int) *shapes {
@@ -99,14 +111,14 @@ func (s *shapes) ofAnswers(responses map[string]any) (map[string]*view, error) {
 				all[strings.ToUpper(status)] = s.ofResponse(response)
 			}
 		}
-		if err := s.read(); err != nil {
+		if err := s.runPending(); err != nil {
 			return nil, err
 		}
 		out = map[string]*view{}
 		for status, one := range all {
 			out[status] = s.view([]*shape{one})
 		}
-		if err := s.read(); err != nil {
+		if err := s.runPending(); err != nil {
 			return nil, err
 		}
 		s.answers[identityOf(responses)] = out
@@ -119,12 +131,12 @@ func (s *shapes) ofAnswers(responses map[string]any) (map[string]*view, error) {
 	return out, nil
 }
 
-// read calls the functions in unread. It returns an error if the tools exceed maxSchemaBytes; unread is then not empty, since the whole
-// document is refused.
-func (s *shapes) read() error {
-	for len(s.unread) > 0 && *s.left >= 0 {
-		next := s.unread[len(s.unread)-1]
-		s.unread = s.unread[:len(s.unread)-1]
+// runPending calls the functions in pending, and those that they add. It returns an error if the tools exceed maxSchemaBytes; pending may
+// then be not empty, since the whole document is refused.
+func (s *shapes) runPending() error {
+	for len(s.pending) > 0 && *s.left >= 0 {
+		next := s.pending[len(s.pending)-1]
+		s.pending = s.pending[:len(s.pending)-1]
 		next()
 	}
 	if *s.left < 0 {
@@ -133,8 +145,7 @@ func (s *shapes) read() error {
 	return nil
 }
 
-// add returns a new shape.
-func (s *shapes) add() *shape {
+func (s *shapes) newShape() *shape {
 	*s.left -= shapeBytes
 	return &shape{number: len(s.schemas) + len(s.responses)}
 }
@@ -144,19 +155,19 @@ func (s *shapes) ofResponse(response map[string]any) *shape {
 	id := identityOf(response)
 	one, known := s.responses[id]
 	if !known {
-		one = s.add()
+		one = s.newShape()
 		s.responses[id] = one
 		for _, v := range asObject(response["content"]) {
 			if media, err := s.doc.resolve(v); err == nil {
-				s.link(one, &one.also, media["schema"])
+				s.link(one, &one.sameValue, media["schema"])
 			}
 		}
 	}
 	return one
 }
 
-// of returns the shape of a schema, or nil if it is not an object.
-func (s *shapes) of(schema any) *shape {
+// ofSchema returns the shape of a schema, or nil if it is not an object.
+func (s *shapes) ofSchema(schema any) *shape {
 	in := asObject(schema)
 	if in == nil {
 		return nil
@@ -164,9 +175,9 @@ func (s *shapes) of(schema any) *shape {
 	id := identityOf(in)
 	one, known := s.schemas[id]
 	if !known {
-		one = s.add()
+		one = s.newShape()
 		s.schemas[id] = one
-		s.unread = append(s.unread, func() { s.fill(one, in) })
+		s.pending = append(s.pending, func() { s.readSchema(one, in) })
 	}
 	return one
 }
@@ -174,43 +185,44 @@ func (s *shapes) of(schema any) *shape {
 // link appends the shapes of schemas to a list of parent.
 func (s *shapes) link(parent *shape, list *[]*shape, schemas ...any) {
 	for _, schema := range schemas {
-		if one := s.of(schema); one != nil {
+		if one := s.ofSchema(schema); one != nil {
 			*s.left -= linkBytes
-			parent.leadsTo(&one.node)
+			parent.link(&one.node)
 			*list = append(*list, one)
 		}
 	}
 }
 
-// fill reads the schema of a shape.
-func (s *shapes) fill(one *shape, in map[string]any) {
+// readSchema sets the parts of a shape from its schema in.
+func (s *shapes) readSchema(one *shape, in map[string]any) {
 	if ref, ok := in["$ref"].(string); ok {
 		if target, err := s.doc.follow(ref); err == nil {
-			s.link(one, &one.also, target)
+			s.link(one, &one.sameValue, target)
 		}
 		if s.doc.v30 { // in OpenAPI 3.0, keywords beside a reference are ignored
 			return
 		}
 	}
-	if one.writeOnly = in["writeOnly"] == true; one.writeOnly {
+	if in["writeOnly"] == true {
+		one.writeOnly = true
 		one.mark()
 	}
 	for name, member := range asObject(in["properties"]) {
-		if m := s.of(member); m != nil {
+		if m := s.ofSchema(member); m != nil {
 			if one.members == nil {
 				one.members = map[string]*shape{}
 			}
 			*s.left -= nameBytes
-			one.leadsTo(&m.node)
+			one.link(&m.node)
 			one.members[name] = m
 		}
 	}
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
-		s.link(one, &one.also, asList(in[keyword])...)
+		s.link(one, &one.sameValue, asList(in[keyword])...)
 	}
-	s.link(one, &one.also, in["if"], in["then"], in["else"])
+	s.link(one, &one.sameValue, in["if"], in["then"], in["else"])
 	for _, schema := range asObject(in["dependentSchemas"]) {
-		s.link(one, &one.also, schema)
+		s.link(one, &one.sameValue, schema)
 	}
 	s.link(one, &one.items, in["items"], in["contains"], in["unevaluatedItems"])
 	s.link(one, &one.items, asList(in["prefixItems"])...)
@@ -238,31 +250,33 @@ func (s *shapes) view(shapes []*shape) *view {
 		if len(all) > maxShapes {
 			v.mark()
 		} else {
-			s.unread = append(s.unread, func() { s.open(v) })
+			s.pending = append(s.pending, func() { s.expand(v) })
 		}
 	}
 	return v
 }
 
-// open sets the parts of a view.
-func (s *shapes) open(v *view) {
-	within := func(shapes []*shape) *view {
-		part := s.view(shapes)
-		if part != nil {
+// expand sets the parts of a view.
+func (s *shapes) expand(v *view) {
+	part := func(shapes []*shape) *view {
+		below := s.view(shapes)
+		if below != nil {
 			*s.left -= linkBytes
-			v.leadsTo(&part.node)
+			v.link(&below.node)
 		}
-		return part
+		return below
 	}
 	var items, others []*shape
 	for _, one := range v.shapes {
 		items, others = append(items, one.items...), append(others, one.others...)
 	}
-	v.items, v.others = within(items), within(others)
+	v.items, v.others = part(items), part(others)
 	for _, one := range v.shapes {
 		*s.left -= linkBytes * len(one.members)
 		for name, m := range one.members {
-			if _, known := v.members[name]; known || !m.marked && v.others == nil {
+			_, known := v.members[name]
+			showsAll := !m.marked && v.others == nil
+			if known || showsAll {
 				continue
 			}
 			*s.left -= nameBytes + linkBytes*len(v.shapes)
@@ -272,7 +286,7 @@ func (s *shapes) open(v *view) {
 			if v.members == nil {
 				v.members = map[string]*view{}
 			}
-			v.members[name] = within(memberShapes(v.shapes, name))
+			v.members[name] = part(memberShapes(v.shapes, name))
 		}
 	}
 }
@@ -306,7 +320,8 @@ func (s *shapes) closure(list []*shape) (out []*shape) {
 		for _, one := range next {
 			if one.marked && !seen[one] {
 				seen[one] = true
-				if more = append(more, one.also...); one.writeOnly || len(one.members)+len(one.items)+len(one.others) > 0 {
+				more = append(more, one.sameValue...)
+				if one.writeOnly || len(one.members)+len(one.items)+len(one.others) > 0 {
 					out = append(out, one)
 				}
 			}

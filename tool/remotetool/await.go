@@ -9,6 +9,8 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
+// This file queues the call of a run and waits for its end, by notifications and, as these may be lost, by polling.
+
 // watch returns a channel that receives a value when the row with this key may have changed.
 func (c *Catalogue) watch(key string) (woken <-chan struct{}, stop func()) {
 	w := make(chan struct{}, 1)
@@ -46,7 +48,7 @@ func (c *Catalogue) await(ctx context.Context, row *remote.Call, woken <-chan st
 	var unknown time.Time // start of the state unknown
 	for {
 		switch {
-		case row.State != remote.Unknown || row.Decided:
+		case row.State != remote.Unknown || row.Decided: // no late result can change it
 			if row.State.Ended() {
 				return row, nil
 			}

@@ -162,17 +162,17 @@ func (c *Catalogue) Sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tools, by, refused := c.choose(workers)
+	tools, workersOf, refused := c.choose(workers)
 	c.mu.Lock()
 	sets := slices.Clone(c.sets)
 	before := c.refused
 	c.mu.Unlock()
 	for i, set := range sets {
 		for name, why := range put(set, tools) {
-			if i < len(sets)-1 {
+			if i < len(sets)-1 { // Refused reports those of the last set
 				continue
 			}
-			for _, worker := range by[name] {
+			for _, worker := range workersOf[name] {
 				refuse(refused, worker, name, why)
 			}
 		}
@@ -198,8 +198,8 @@ func refuse(refused map[string]map[string]string, worker, name, why string) {
 }
 
 // choose returns one tool for each name that workers serve, the ids of the workers by tool name, and the refusals by worker.
-func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, by map[string][]string, refused map[string]map[string]string) {
-	by, refused = map[string][]string{}, map[string]map[string]string{}
+func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, workersOf map[string][]string, refused map[string]map[string]string) {
+	workersOf, refused = map[string][]string{}, map[string]map[string]string{}
 	known := map[string]*offered{}
 	chosen := map[string]string{} // definition by name
 	for i := range workers {
@@ -207,7 +207,7 @@ func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, by map[
 		for _, t := range w.Tools {
 			definition := t.Definition()
 			if has := chosen[t.Name]; has != "" && has != definition {
-				refuse(refused, w.ID, t.Name, "the worker "+by[t.Name][0]+" serves it with another definition")
+				refuse(refused, w.ID, t.Name, "the worker "+workersOf[t.Name][0]+" serves it with another definition")
 				continue
 			}
 			o := known[definition]
@@ -223,12 +223,12 @@ func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, by map[
 				tools = append(tools, o)
 			}
 			chosen[t.Name] = definition
-			by[t.Name] = append(by[t.Name], w.ID)
+			workersOf[t.Name] = append(workersOf[t.Name], w.ID)
 		}
 	}
 	c.known = known // guarded by syncing
 	slices.SortFunc(tools, func(a, b lathe.Tool) int { return strings.Compare(a.Spec().Name, b.Spec().Name) })
-	return tools, by, refused
+	return tools, workersOf, refused
 }
 
 // put replaces the worker tools of the set. It returns the reasons for tools that the set refuses, by name.

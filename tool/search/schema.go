@@ -29,16 +29,15 @@ func (w *writer) add(tool int32, spec *lathe.ToolSpec) int {
 func (w *writer) index(text string, weight int32) {
 	text = text[:min(len(text), w.bytes)]
 	w.bytes -= len(text)
-	eachTerm(text, func(term []byte) bool {
+	for _, term := range termsOf(text) {
 		w.length += int(weight)
-		p := w.postings[string(term)]
+		p := w.postings[term]
 		if last := len(p) - 1; last >= 0 && p[last].tool == w.tool {
 			p[last].weight += weight
 		} else {
-			w.postings[string(term)] = append(p, posting{w.tool, weight})
+			w.postings[term] = append(p, posting{w.tool, weight})
 		}
-		return true
-	})
+	}
 }
 
 // quoted adds the terms of a JSON string.

@@ -130,15 +130,14 @@ func compare(a, b Hit) int {
 func (x *Index) terms(query string) [][]posting {
 	seen := make(map[string]bool, 16)
 	var found [][]posting
-	eachTerm(query[:min(len(query), maxQueryBytes)], func(term []byte) bool {
-		if seen[string(term)] {
-			return true
+	for _, term := range termsOf(query[:min(len(query), maxQueryBytes)]) {
+		if seen[term] || len(seen) == maxQueryTerms {
+			continue
 		}
-		seen[string(term)] = true
-		if p := x.postings[string(term)]; len(p) > 0 {
+		seen[term] = true
+		if p := x.postings[term]; len(p) > 0 {
 			found = append(found, p)
 		}
-		return len(seen) < maxQueryTerms
-	})
+	}
 	return found
 }

@@ -6,60 +6,73 @@ import (
 	"unicode/utf8"
 )
 
-// eachTerm calls yield with the terms of a text, in order, until yield returns false. The bytes of a term are valid until yield returns.
-func eachTerm(text string, yield func(term []byte) bool) {
-	var buf [maxTermBytes]byte
-	word := buf[:0]
-	var previous, spaceless rune // spaceless is the previous character of a text without spaces; 0: none
-	flush := func() bool {
-		term := stem(word)
-		word = buf[:0]
-		return len(term) == 0 || stopWords[string(term)] || yield(term)
+// termsOf returns the terms of a text, in order.
+func termsOf(text string) (terms []string) {
+	for text != "" {
+		spaceless := prefix(text, isSpaceless)
+		words := prefix(text[len(spaceless):], isWord)
+		terms = appendWords(appendPairs(terms, spaceless), words)
+		text = strings.TrimLeftFunc(text[len(spaceless)+len(words):], func(r rune) bool { return !isSpaceless(r) && !isWord(r) })
 	}
+	return terms
+}
+
+// prefix returns the longest prefix of text whose characters all satisfy is.
+func prefix(text string, is func(rune) bool) string {
+	return text[:len(text)-len(strings.TrimLeftFunc(text, is))]
+}
+
+// appendPairs appends the pairs of neighbours in a text without spaces, or its only character.
+func appendPairs(terms []string, text string) []string {
+	start := 0 // of the pair
 	for i, r := range text {
-		switch {
-		case isSpaceless(r):
-			if len(word) > 0 && !flush() {
-				return
-			}
-			// Pairs of characters, or a single character that has no neighbour.
-			if next, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):]); spaceless != 0 || !isSpaceless(next) {
-				if spaceless != 0 {
-					word = utf8.AppendRune(word, spaceless)
-				}
-				word = utf8.AppendRune(word, r)
-				if !yield(word) {
-					return
-				}
-				word = buf[:0]
-			}
-			spaceless, previous = r, 0
-			continue
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r):
-			if len(word) > 0 && !flush() {
-				return
-			}
-			spaceless, previous = 0, 0
-			continue
-		case unicode.IsUpper(r) && len(word) > 0 && (!unicode.IsUpper(previous) || lowerFollows(text[i+utf8.RuneLen(r):])):
-			// a word begins: W in getWeather, S in HTTPStatus
-			if !flush() {
-				return
-			}
+		end := i + utf8.RuneLen(r)
+		if i > 0 || end == len(text) {
+			terms = append(terms, strings.Clone(text[start:end]))
 		}
-		if lower := unicode.ToLower(r); len(word)+utf8.RuneLen(lower) <= maxTermBytes {
-			word = utf8.AppendRune(word, lower)
+		start = i
+	}
+	return terms
+}
+
+// appendWords appends the terms of words that are written together: get and weather for getWeather, http and status for HTTPStatus.
+func appendWords(terms []string, text string) []string {
+	start := 0 // of the word
+	var previous rune
+	for i, r := range text {
+		if unicode.IsUpper(r) && (!unicode.IsUpper(previous) || lowerFollows(text[i+utf8.RuneLen(r):])) {
+			terms = appendTerm(terms, text[start:i])
+			start = i
 		}
-		spaceless, previous = 0, r
+		previous = r
 	}
-	if len(word) > 0 {
-		flush()
+	return appendTerm(terms, text[start:])
+}
+
+// appendTerm appends the stem of a word, unless the word is empty or a stop word.
+func appendTerm(terms []string, word string) []string {
+	var buf [maxTermBytes]byte
+	term := buf[:0]
+	for _, r := range word {
+		if lower := unicode.ToLower(r); len(term)+utf8.RuneLen(lower) <= maxTermBytes {
+			term = utf8.AppendRune(term, lower)
+		}
 	}
+	term = stem(term)
+	if len(term) == 0 || stopWords[string(term)] {
+		return terms
+	}
+	return append(terms, string(term))
 }
 
 func lowerFollows(text string) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	return unicode.IsLower(r)
+}
+
+// isWord reports whether r is part of a word of a script with spaces between words.
+func isWord(r rune) bool {
+	return (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)) && !isSpaceless(r)
 }
 
 // isSpaceless reports whether r is a letter of a script without spaces between words.
