@@ -1,5 +1,7 @@
 package mcptool
 
+// This file removes characters that a model reads and a person does not see from the texts of servers.
+
 import (
 	"errors"
 	"strings"
@@ -48,7 +50,7 @@ func clean(text string) (string, int) {
 // Anywhere else they are an error, because names and values that the model must repeat cannot be changed.
 func cleanSchema(dst, raw []byte) (out []byte, hidden int, err error) {
 	c := &schemaCleaner{}
-	out = c.value(dst, raw[rawjson.SkipSpace(raw, 0):], false)
+	out = c.value(dst, raw[rawjson.SkipSpace(raw, 0):])
 	return out, c.hidden, c.err
 }
 
@@ -57,24 +59,37 @@ type schemaCleaner struct {
 	err    error
 }
 
-func (c *schemaCleaner) value(dst, raw []byte, prose bool) []byte {
+// value appends a value of a schema.
+func (c *schemaCleaner) value(dst, raw []byte) []byte {
 	switch raw[0] {
 	case '{', '[':
 		return rawjson.AppendEach(dst, raw, func(dst, key, v []byte) []byte {
 			if key != nil {
-				c.text(nil, key, false)
+				c.checkVisible(key)
 			}
 			isText := rawjson.EqualKey(key, "description") || rawjson.EqualKey(key, "title") || rawjson.EqualKey(key, "$comment")
-			return c.value(dst, v, isText)
+			if isText && v[0] == '"' {
+				return c.text(dst, v)
+			}
+			return c.value(dst, v)
 		})
 	case '"':
-		return c.text(dst, raw, prose)
-	default:
-		return append(dst, raw...)
+		c.checkVisible(raw)
+	}
+	return append(dst, raw...)
+}
+
+// checkVisible sets err if a string that must not be changed has hidden characters.
+func (c *schemaCleaner) checkVisible(quoted []byte) {
+	before := c.hidden
+	c.text(nil, quoted)
+	if c.hidden > before {
+		c.err = errHidden
 	}
 }
 
-func (c *schemaCleaner) text(dst, quoted []byte, prose bool) []byte {
+// text appends a string without its hidden characters, and counts them.
+func (c *schemaCleaner) text(dst, quoted []byte) []byte {
 	plain, err := rawjson.AppendUnquote(nil, quoted)
 	if err != nil {
 		c.err = err
@@ -83,9 +98,6 @@ func (c *schemaCleaner) text(dst, quoted []byte, prose bool) []byte {
 	shown, n := clean(string(plain))
 	if n == 0 {
 		return append(dst, quoted...)
-	}
-	if !prose {
-		c.err = errHidden
 	}
 	c.hidden += n
 	return rawjson.AppendQuote(dst, shown)

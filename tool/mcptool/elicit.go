@@ -106,7 +106,7 @@ func (q *question) byDefault() *mcp.ElicitResult {
 }
 
 // asked handles a request of a server with protocol version 2025-11-25 or earlier to its client. Only elicitation/create is answered.
-func (s *supervisor) asked(ctx context.Context, x *session, method string, req mcp.Request) (mcp.Result, error) {
+func (s *supervisor) asked(ctx context.Context, conn *session, method string, req mcp.Request) (mcp.Result, error) {
 	p, ok := req.GetParams().(*mcp.ElicitParams)
 	if method != "elicitation/create" || !ok || s.conf.Elicitation == ElicitRefuse {
 		if method == "elicitation/create" {
@@ -127,17 +127,17 @@ func (s *supervisor) asked(ctx context.Context, x *session, method string, req m
 	if s.conf.Elicitation == ElicitDefaults {
 		return q.byDefault(), nil
 	}
-	asker := x.tap.caller()
+	asker := conn.tap.caller()
 	if asker == nil {
 		return refused("cancel"), nil
 	}
 	// The idle timeout of all calls over the connection is suspended, because the server may delay all of them.
-	x.tap.suspendIdle()
+	conn.tap.suspendIdle()
 	got, err := asker.Ask(ctx, map[string]tool.Question{"form": q.ask})
 	if q.form == nil && err == nil && got["form"].Refused == "" {
-		x.tap.visiting(q.id)
+		conn.tap.visiting(q.id)
 	}
-	x.tap.resumeIdle()
+	conn.tap.resumeIdle()
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -162,7 +162,7 @@ func declined(e *inputError) *lathe.Output {
 }
 
 // inputs answers the questions in a result. It returns the answers and the state with which the call is sent again.
-func (s *supervisor) inputs(ctx context.Context, x *session, result []byte) (answers mcp.InputResponseMap, state string, err error) {
+func (s *supervisor) inputs(ctx context.Context, conn *session, result []byte) (answers mcp.InputResponseMap, state string, err error) {
 	raw := rawjson.At(result, "requestState")
 	if raw != nil && raw[0] != '"' {
 		return nil, "", errNoResult
@@ -194,7 +194,7 @@ func (s *supervisor) inputs(ctx context.Context, x *session, result []byte) (ans
 			a.Refused = "cancel"
 		}
 		if q := questions[key]; q.form == nil && a.Refused == "" {
-			x.tap.visiting(q.id)
+			conn.tap.visiting(q.id)
 		}
 		res, err := questions[key].answered(a)
 		if err != nil {

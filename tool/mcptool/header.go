@@ -14,20 +14,21 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Parameters that a schema marks with x-mcp-header are also sent as headers. The protocol library sends them, too, but not for schemas with
-// a list of types, which it cannot read.
+// Parameters that a schema marks with x-mcp-header are also sent as headers. With the schema {"properties":{"region":{"type":"string",
+// "x-mcp-header":"Region"}}}, a call with {"region":"eu"} has the header Mcp-Param-Region: eu. The protocol library sends them, too, but not
+// for schemas with a list of types, which it cannot read.
 
 const (
 	headerMark   = "x-mcp-header"
 	headerPrefix = "Mcp-Param-"
 	maxMarks     = 64 // per schema
-	maxMarkDepth = 16
+	maxMarkDepth = 16 // nesting of marked properties
 )
 
 // A mark is a parameter that is also sent as a header.
 type mark struct {
-	path []string
-	name string
+	path []string // names of the properties that lead to the parameter
+	name string   // of the header, after headerPrefix
 }
 
 // readMarks returns the marked parameters of a schema, which is valid JSON. It returns an error for an invalid mark, because the tool could

@@ -118,8 +118,8 @@ func (g *gate) recordFailure(err error, carried *request) {
 	}
 }
 
-// refusedResponse records an answer that is not a success. If the server no longer knows the session of a watched request, the decoder gets a stream
-// with a JSON-RPC error in place of the status, because it would end all other requests of the connection after that status.
+// refusedResponse records an answer that is not a success. If the server no longer knows the session of a watched request, the decoder gets a
+// stream with a JSON-RPC error in place of the status, because it would end all other requests of the connection after that status.
 func (g *gate) refusedResponse(req *http.Request, resp *http.Response, carried *request) *http.Response {
 	if req.Method == http.MethodPost {
 		g.lastFailure.Store(int64(resp.StatusCode))
@@ -131,7 +131,8 @@ func (g *gate) refusedResponse(req *http.Request, resp *http.Response, carried *
 	why, after := refusalOf(req, resp)
 	id := g.tap.answered(req.Context(), carried, resp.StatusCode, why, after)
 	noSession := why == lostSession || why == unknownSession
-	if id != "" && noSession && (carried != nil || req.Method == http.MethodGet) { // a GET may resume the stream of a watched request
+	awaited := carried != nil || req.Method == http.MethodGet // a GET may resume the stream of a watched request
+	if id != "" && noSession && awaited {
 		_ = resp.Body.Close() // its body is not needed
 		resp.StatusCode, resp.Header = http.StatusOK, http.Header{"Content-Type": {"text/event-stream"}}
 		resp.Body = io.NopCloser(bytes.NewReader(sse.AppendEvent(nil, sse.Event{Data: errorResponse(id)})))
@@ -221,13 +222,14 @@ type eventBody struct {
 	src    io.ReadCloser
 	events *sse.Reader
 	gate   *gate
-	ctx    context.Context
-	event  sse.Event
-	batch  [][]byte // messages of the event that were not yet returned
-	buf    []byte
-	rest   []byte
-	seen   bool // an event had an id, so the stream can be resumed
-	err    error
+	ctx    context.Context // of the request that the stream answers
+
+	event     sse.Event // the event that is being returned
+	batch     [][]byte  // messages of the event that were not yet returned
+	buf       []byte    // buffer for the text of the event
+	rest      []byte    // the part of buf that was not yet returned
+	resumable bool      // an event had an id
+	err       error     // why the stream has ended; returned after rest
 }
 
 func (b *eventBody) Read(p []byte) (int, error) {
@@ -248,7 +250,7 @@ func (b *eventBody) Read(p []byte) (int, error) {
 			continue
 		}
 		if b.event.ID != "" {
-			b.seen = true
+			b.resumable = true
 		}
 		switch data := b.event.Data; {
 		case b.event.Type != "message" || len(data) == 0:
@@ -276,7 +278,7 @@ func (b *eventBody) end(err error) {
 	switch {
 	case errors.Is(err, sse.ErrEventTooLong), errors.Is(err, sse.ErrLineTooLong):
 		b.gate.tap.lost(b.ctx, errTooLong)
-	case !b.seen:
+	case !b.resumable:
 		b.gate.tap.lost(b.ctx, errBrokeOff)
 	}
 }

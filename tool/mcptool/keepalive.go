@@ -27,11 +27,11 @@ type keepAlive struct {
 }
 
 // watch starts pings of a connection if its protocol version has them.
-func (s *supervisor) watch(ctx context.Context, x *session, info *mcp.InitializeResult) *keepAlive {
+func (s *supervisor) watch(ctx context.Context, conn *session, info *mcp.InitializeResult) *keepAlive {
 	if s.conf.KeepAlive < 0 || info == nil || info.ProtocolVersion >= statelessProtocol {
 		return &keepAlive{cancel: func() {}}
 	}
-	return startKeepAlive(ctx, s.conf.KeepAlive, x.tap.isBusy, func(ctx context.Context) error { return x.mcp.Ping(ctx, nil) })
+	return startKeepAlive(ctx, s.conf.KeepAlive, conn.tap.isBusy, func(ctx context.Context) error { return conn.mcp.Ping(ctx, nil) })
 }
 
 func startKeepAlive(ctx context.Context, interval time.Duration, busy func() bool, ping func(context.Context) error) *keepAlive {

@@ -67,7 +67,8 @@ func (s *supervisor) askToOpen(ctx context.Context, fault []byte) error {
 	questions := map[string]tool.Question{}
 	var hosts []string
 	for raw := range rawjson.Elements(rawjson.At(fault, "data", "elicitations")) {
-		q, err := (*question)(nil), errLink
+		var q *question
+		err := errLink // of a question that is not a URL, or of too many
 		if rawjson.TextAt(raw, "mode") == "url" && len(questions) < maxInputs {
 			q, err = readLink(s.conf.Name, raw)
 		}

@@ -34,20 +34,23 @@ func (x *session) list(ctx context.Context, s *Server, until time.Time) (defs []
 		if taken != nil { // nil if one invalid definition made the decoder fail: readList checks each definition
 			refuseMisfits(taken.Tools, more, bad)
 		}
-		isNew := false
+		known := len(defs)
 		for _, d := range more {
-			if !slices.ContainsFunc(defs, func(o *definition) bool { return o.digest == d.digest }) {
-				defs, isNew = append(defs, d), true
+			if !slices.ContainsFunc(defs, func(other *definition) bool { return other.digest == d.digest }) {
+				defs = append(defs, d)
 			}
 		}
 		maps.Copy(refused, bad)
 		if len(defs)+len(refused) > 2*s.MaxTools || len(defs) > s.MaxTools {
 			return nil, nil, fmt.Errorf("it has more tools than tools.mcp.%s.max_tools (%d): raise it if the server is meant to have so many", s.Name, s.MaxTools)
 		}
-		if cursor = x.nextCursor(result, cursor == emptyCursor && !isNew); cursor == "" {
+		next := x.nextCursor(result)
+		repeats := next == emptyCursor && cursor == emptyCursor && len(defs) == known // another request would have the same result
+		if next == "" || repeats {
 			x.fresh = fresh
 			return defs, refused, nil
 		}
+		cursor = next
 	}
 }
 
@@ -81,11 +84,11 @@ func (x *session) listPage(ctx context.Context, s *Server, cursor string) ([]byt
 const emptyCursor = "lathe: the empty cursor"
 
 // nextCursor returns the cursor of the next page, or "" after the last page. From protocol version 2026-07-28 on, an empty cursor is valid:
-// nextCursor returns emptyCursor for it, unless a page requested with it had no new tool.
-func (x *session) nextCursor(result []byte, isRepeated bool) string {
+// nextCursor returns emptyCursor for it.
+func (x *session) nextCursor(result []byte) string {
 	cursor := rawjson.At(result, "nextCursor")
 	info := x.mcp.InitializeResult()
-	if string(cursor) == `""` && !isRepeated && info != nil && info.ProtocolVersion >= statelessProtocol {
+	if string(cursor) == `""` && info != nil && info.ProtocolVersion >= statelessProtocol {
 		return emptyCursor
 	}
 	return rawjson.Text(cursor)

@@ -1,5 +1,7 @@
 package mcptool
 
+// This file counts the calls of a session, so that a session that the server no longer knows is closed after its last call.
+
 import "context"
 
 // take reports whether a call may start on the session. If it returns true, the caller must call release.
@@ -17,7 +19,8 @@ func (x *session) take() bool {
 func (x *session) release() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.calls--; x.isLost && x.calls == 0 {
+	x.calls--
+	if x.isLost && x.calls == 0 {
 		close(x.unused)
 	}
 }

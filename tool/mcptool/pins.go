@@ -31,6 +31,8 @@ func NewPins(path string) *Pins {
 // Path returns the path of the file.
 func (p *Pins) Path() string { return p.file.Path }
 
+var errNoPins = errors.New("there is no file of pins")
+
 // maxPinnedDefinition is the maximum size of a definition that is stored with its pin, in bytes.
 const maxPinnedDefinition = 16 << 10
 
@@ -116,21 +118,25 @@ type verdict struct {
 // server without any pin.
 func (p *Pins) judge(server string, mode PinMode, defs []*definition, now time.Time) map[string]verdict {
 	out := make(map[string]verdict, len(defs))
-	all := func(reason string) map[string]verdict {
-		for _, d := range defs {
-			out[d.name] = verdict{reason: reason}
+	pinned, err := p.pinsOf(server, mode, defs, now)
+	for _, d := range defs {
+		if err != nil {
+			out[d.name] = verdict{reason: err.Error()}
+		} else {
+			out[d.name] = pinned[d.name].judge(d, mode)
 		}
-		return out
 	}
+	return out
+}
+
+// pinsOf returns the pins of a server, by its names of the tools.
+func (p *Pins) pinsOf(server string, mode PinMode, defs []*definition, now time.Time) (map[string]*pin, error) {
 	if p == nil {
-		return all("there is no file of pins")
+		return nil, errNoPins
 	}
 	file, err := p.read()
-	if err != nil {
-		return all("pins: " + err.Error())
-	}
-	if len(file.Servers[server]) == 0 && mode != RequirePin && len(defs) > 0 {
-		err := p.change(func(f *pinFile) bool {
+	if err == nil && len(file.Servers[server]) == 0 && mode != RequirePin && len(defs) > 0 {
+		err = p.change(func(f *pinFile) bool {
 			file = f
 			if len(f.Servers[server]) > 0 { // another process has stored pins in the meantime
 				return false
@@ -141,31 +147,29 @@ func (p *Pins) judge(server string, mode PinMode, defs []*definition, now time.T
 			}
 			return true
 		})
-		if err != nil {
-			return all("pins: " + err.Error())
-		}
 	}
-	for _, d := range defs {
-		have := file.Servers[server][d.name]
-		switch {
-		case have == nil && mode == RequirePin:
-			out[d.name] = verdict{reason: "not accepted yet"}
-		case have == nil:
-			out[d.name] = verdict{reason: "new on a server that was pinned before"}
-		case have.SHA256 != d.digest:
-			out[d.name] = verdict{reason: "its definition has changed", changed: d.parts.changed(have.Parts)}
-		default:
-			out[d.name] = verdict{ok: true}
-		}
-		if v := out[d.name]; have != nil {
-			v.at = have.Accepted
-			if sum(compact(have.Definition)) == have.SHA256 { // false if the file was edited
-				v.accepted = compact(have.Definition)
-			}
-			out[d.name] = v
-		}
+	if err != nil {
+		return nil, fmt.Errorf("pins: %w", err)
 	}
-	return out
+	return file.Servers[server], nil
+}
+
+// judge compares a definition with its pin, which is nil if the definition has none.
+func (p *pin) judge(d *definition, mode PinMode) verdict {
+	switch {
+	case p == nil && mode == RequirePin:
+		return verdict{reason: "not accepted yet"}
+	case p == nil:
+		return verdict{reason: "new on a server that was pinned before"}
+	}
+	v := verdict{ok: p.SHA256 == d.digest, at: p.Accepted}
+	if !v.ok {
+		v.reason, v.changed = "its definition has changed", d.parts.changed(p.Parts)
+	}
+	if accepted := compact(p.Definition); sum(accepted) == p.SHA256 { // false if the file was edited
+		v.accepted = accepted
+	}
+	return v
 }
 
 func (d *definition) pin(by string, now time.Time) *pin {
@@ -191,7 +195,7 @@ func compact(raw json.RawMessage) json.RawMessage {
 // accept pins the current definitions, as a person has decided.
 func (p *Pins) accept(server string, defs []*definition, now time.Time) error {
 	if p == nil {
-		return errors.New("there is no file of pins")
+		return errNoPins
 	}
 	return p.change(func(f *pinFile) bool {
 		if f.Servers[server] == nil {

@@ -35,43 +35,37 @@ func (e *errStart) Unwrap() error { return e.err }
 
 // startProcess starts the server's program.
 func startProcess(s *Server, environ []string, stderr *tail) (*process, error) {
-	p := &process{done: make(chan struct{})}
 	env := childEnv(s, environ)
 	path, err := findProgram(s, env)
 	if err != nil {
 		return nil, &errStart{err}
 	}
-	p.cmd = &exec.Cmd{Path: path, Args: append([]string{s.Command}, s.Args...), Dir: s.Dir, Env: env, SysProcAttr: ownGroup(), Stderr: stderr, WaitDelay: lastWords}
-	var ends []*os.File
-	closeAll := func(files []*os.File) {
-		for _, f := range files {
-			_ = f.Close()
-		}
-	}
-	pipe := func() (r, w *os.File) {
-		if err != nil {
-			return nil, nil
-		}
-		if r, w, err = os.Pipe(); err == nil {
-			ends = append(ends, r, w)
-		}
-		return r, w
-	}
-	inR, inW := pipe()
-	outR, outW := pipe()
+	inR, inW, err := os.Pipe()
 	if err != nil {
-		closeAll(ends)
 		return nil, &errStart{err}
 	}
-	p.cmd.Stdin, p.cmd.Stdout = inR, outW
-	p.stdin, p.stdout = inW, outR
-	if err := p.cmd.Start(); err != nil {
-		closeAll(ends)
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		closeAll(inR, inW)
+		return nil, &errStart{err}
+	}
+	p := &process{stdin: inW, stdout: outR, done: make(chan struct{})}
+	p.cmd = &exec.Cmd{Path: path, Args: append([]string{s.Command}, s.Args...), Dir: s.Dir, Env: env, SysProcAttr: ownGroup(),
+		Stdin: inR, Stdout: outW, Stderr: stderr, WaitDelay: lastWords}
+	err = p.cmd.Start()
+	closeAll(inR, outW) // the ends of the child
+	if err != nil {
+		closeAll(inW, outR)
 		return nil, &errStart{errors.Unwrap(err)}
 	}
-	closeAll([]*os.File{inR, outW})
 	go p.wait()
 	return p, nil
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
 }
 
 // wait waits for the end of the child, and then kills its process group: otherwise programs that the child has started would survive and

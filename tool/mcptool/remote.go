@@ -44,20 +44,20 @@ func (t *remote) Call(ctx context.Context, args json.RawMessage) (*lathe.Output,
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
-	pause := newBackoff(firstPause, 0)
+	pauses := newBackoff(firstPause, 0)
 	for attempt := 1; ; attempt++ {
-		x, err := t.s.ready(ctx, t)
+		conn, err := t.s.ready(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		out, unanswered, err := t.callOn(ctx, x, args)
-		x.release()
+		out, unanswered, err := t.callOn(ctx, conn, args)
+		conn.release()
 		if unanswered == nil {
 			return out, err
 		}
 		wait, again := unanswered.again(t.spec.Effect, attempt)
 		if unanswered.refusal == tooSoon && wait == 0 {
-			wait = pause.next()
+			wait = pauses.next()
 		}
 		if !again || !t.s.opts.waitFor(ctx, wait) {
 			return out, err
@@ -67,31 +67,28 @@ func (t *remote) Call(ctx context.Context, args json.RawMessage) (*lathe.Output,
 
 // callOn sends the call over one connection, and again with the answers if the server asks questions. If there was no answer, it also
 // returns the state of the request.
-func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (*lathe.Output, *request, error) {
+func (t *remote) callOn(ctx context.Context, conn *session, args json.RawMessage) (*lathe.Output, *request, error) {
 	params := mcp.CallToolParams{Name: t.name, Arguments: args}
 	for round := 1; ; round++ {
-		got, cause := t.send(ctx, x, params)
+		got, cause := t.send(ctx, conn, params)
 		if round > 1 { // the server has begun to handle the call in an earlier round
 			got.sent, got.unhandled = true, false
 		}
-		openFirst := got.result == nil && string(rawjson.At(got.fault, "code")) == codeURLRequired // the user must visit a URL first
-		if got.result == nil && !openFirst {
-			return t.failed(ctx, cause, x, got)
-		}
-		if !openFirst && rawjson.TextAt(got.result, "resultType") != "input_required" { // protocol version 2026-07-28 has questions in place of a result
+		wantsVisit := got.result == nil && string(rawjson.At(got.fault, "code")) == codeURLRequired     // the user must visit a URL first
+		wantsInput := got.result != nil && rawjson.TextAt(got.result, "resultType") == "input_required" // protocol version 2026-07-28
+		var err error
+		switch {
+		case got.result == nil && !wantsVisit:
+			return t.failed(ctx, cause, conn, got)
+		case got.result != nil && !wantsInput:
 			out, err := t.answer(got.result)
 			return out, nil, err
-		}
-		if round == maxRounds {
+		case round == maxRounds:
 			return declined(&inputError{fmt.Sprintf("the server asked for input %d times in the middle of the call and gave no result: do not repeat the call", maxRounds)}), nil, nil
-		}
-		var answers mcp.InputResponseMap
-		var state string
-		var err error
-		if openFirst {
-			answers, state, err = params.InputResponses, params.RequestState, t.s.askToOpen(ctx, got.fault)
-		} else {
-			answers, state, err = t.s.inputs(ctx, x, got.result)
+		case wantsVisit:
+			err = t.s.askToOpen(ctx, got.fault)
+		default:
+			params.InputResponses, params.RequestState, err = t.s.inputs(ctx, conn, got.result)
 		}
 		if e, ok := errors.AsType[*inputError](err); ok {
 			return declined(e), nil, nil
@@ -102,17 +99,16 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 		if err != nil {
 			return nil, nil, err
 		}
-		params.InputResponses, params.RequestState = answers, state
 	}
 }
 
 // send sends a call once. It returns the state of the request, and the cause if it was cut off.
-func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams) (*request, error) {
+func (t *remote) send(ctx context.Context, conn *session, params mcp.CallToolParams) (*request, error) {
 	callCtx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	defer context.AfterFunc(x.life, func() { cut(errLost) })()
+	defer context.AfterFunc(conn.life, func() { cut(errLost) })()
 	idle := newIdleTimer(t.s.conf.IdleTimeout, func() bool {
-		if x.tap.isIdleSuspended() {
+		if conn.tap.isIdleSuspended() {
 			return false
 		}
 		cut(errIdle)
@@ -127,7 +123,7 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 	if len(t.marks) > 0 {
 		r.arguments, _ = params.Arguments.(json.RawMessage)
 	}
-	watched := x.tap.watch(callCtx, r)
+	watched := conn.tap.watch(callCtx, r)
 	params.Meta = mcp.Meta{"progressToken": r.token}
 	if m := lathe.CallMetaFrom(ctx); m != nil && m.IdempotencyKey != "" {
 		params.Meta["run.lathe/idempotencyKey"] = m.IdempotencyKey
@@ -139,9 +135,9 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 		}
 	}
 	// The state in the tap has more detail than the error.
-	_, _ = x.mcp.CallTool(watched, &params)
-	x.tap.forget(r)
-	got := x.tap.state(r)
+	_, _ = conn.mcp.CallTool(watched, &params)
+	conn.tap.forget(r)
+	got := conn.tap.state(r)
 	if got.result != nil {
 		t.s.authorized()
 	}
@@ -170,7 +166,7 @@ func (t *remote) answer(result []byte) (*lathe.Output, error) {
 func (t *remote) op() string { return "mcp: call " + t.spec.Name }
 
 // failed returns the output or the error of a call without a result. It also returns its request if there was no answer.
-func (t *remote) failed(ctx context.Context, cause error, x *session, got *request) (*lathe.Output, *request, error) {
+func (t *remote) failed(ctx context.Context, cause error, conn *session, got *request) (*lathe.Output, *request, error) {
 	switch {
 	case errors.Is(got.err, errUnreadable):
 		return nil, nil, lathe.CodeInvalidOutput.Wrap(t.op(), got.err)
@@ -181,18 +177,16 @@ func (t *remote) failed(ctx context.Context, cause error, x *session, got *reque
 	case ctx.Err() != nil:
 		return nil, nil, ctx.Err()
 	}
-	if len(got.fault) > 0 {
-		return errorOutput(got.fault), nil, nil
-	}
-	if got.refused != nil {
-		return nil, nil, tool.Fail(t.lostCode(got), "the server %s %s", t.s.conf.Name, t.s.unauthorized(got.refused))
-	}
 	switch {
+	case len(got.fault) > 0:
+		return errorOutput(got.fault), nil, nil
+	case got.refused != nil:
+		return nil, nil, tool.Fail(t.lostCode(got), "the server %s %s", t.s.conf.Name, t.s.unauthorized(got.refused))
 	case got.refusal == lostSession, got.refusal == unknownSession:
-		x.lose()
+		conn.lose()
 	case got.status == http.StatusTooManyRequests: // the connection is still usable
 	default:
-		t.s.broken(x)
+		conn.stop() // so that a new connection is made
 	}
 	return nil, got, t.lostCode(got).Wrap(t.op(), &tool.CauseError{Cause: lostBy(got)})
 }

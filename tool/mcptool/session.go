@@ -23,30 +23,30 @@ const legacyProtocol = "2025-11-25"
 type session struct {
 	mcp     *mcp.ClientSession
 	tap     *tap
-	proc    *process // nil: an HTTP server
-	ended   chan struct{}
+	proc    *process        // nil: an HTTP server
+	ended   chan struct{}   // closed when the connection has ended
 	changed chan struct{}   // receives a value when the server reports that its tools have changed; buffers one
 	life    context.Context // context of the connection
 	stop    context.CancelFunc
-	until   time.Time // deadline for the handshake and the first list of tools
-	client  *http.Client
+	until   time.Time    // deadline for the handshake and the first list of tools
+	client  *http.Client // nil: a stdio server
 	// isSilentAtFirst reports that the server answered `initialize` but not the request before it.
 	isSilentAtFirst bool
 	// isOffered reports that the tools of the connection were offered.
 	isOffered bool
 
-	mu     sync.Mutex
-	calls  int // number of calls in progress
-	isLost bool
-	loss   chan struct{} // closed when the server no longer knows the session
-	unused chan struct{} // closed when a lost session has no calls in progress
-
 	// fresh is the time for which the last list of tools is valid according to its hint ttlMs; 0: no hint.
 	fresh time.Duration
+
+	mu     sync.Mutex
+	calls  int           // number of calls in progress
+	isLost bool          // the server no longer knows the session; see lose
+	loss   chan struct{} // closed when isLost is set
+	unused chan struct{} // closed when a lost session has no calls in progress
 }
 
 // connect starts the server's program or connects to its endpoint, and completes the handshake before the deadline until.
-func (s *supervisor) connect(ctx context.Context, legacy bool, until time.Time) (*session, error) {
+func (s *supervisor) connect(ctx context.Context, until time.Time) (*session, error) {
 	x := &session{tap: newTap(s.refusedRequest), ended: make(chan struct{}), changed: make(chan struct{}, 1), loss: make(chan struct{}), unused: make(chan struct{})}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.life, x.stop, x.until = life, stop, until
@@ -57,9 +57,9 @@ func (s *supervisor) connect(ctx context.Context, legacy bool, until time.Time) 
 
 	var err error
 	if s.conf.Command != "" {
-		err = x.connectStdio(life, s, legacy)
+		err = x.connectStdio(life, s)
 	} else {
-		err = x.connectHTTP(life, s, legacy)
+		err = x.connectHTTP(life, s)
 	}
 	if err != nil {
 		slow := late.Load()
@@ -81,24 +81,25 @@ func (s *supervisor) connect(ctx context.Context, legacy bool, until time.Time) 
 	return x, nil
 }
 
-func (x *session) connectStdio(ctx context.Context, s *supervisor, legacy bool) error {
+func (x *session) connectStdio(ctx context.Context, s *supervisor) error {
 	p, err := startProcess(&s.conf, s.opts.Environ, s.stderr)
 	if err != nil {
 		return err
 	}
 	x.proc = p
 	x.mcp, err = x.newClient(s).Connect(ctx, &stdioConn{proc: p, tap: x.tap, lost: x.stop, grace: s.opts.StopGrace,
-		lines: jsonlines.NewReader(p.stdout, s.conf.MaxLineBytes)}, sessionOptions(legacy))
+		lines: jsonlines.NewReader(p.stdout, s.conf.MaxLineBytes)}, s.sessionOptions())
 	return err
 }
 
-func (x *session) connectHTTP(ctx context.Context, s *supervisor, legacy bool) error {
+// connectHTTP connects to the endpoint, with the transport of protocol version 2024-11-05 if the server has no newer one.
+func (x *session) connectHTTP(ctx context.Context, s *supervisor) error {
 	client, g, err := newGate(&s.conf, s.http, x.tap)
 	if err != nil {
 		return err
 	}
 	x.client = client
-	x.mcp, err = x.newClient(s).Connect(ctx, &mcp.StreamableClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, sessionOptions(legacy))
+	x.mcp, err = x.newClient(s).Connect(ctx, &mcp.StreamableClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, s.sessionOptions())
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -107,8 +108,8 @@ func (x *session) connectHTTP(ctx context.Context, s *supervisor, legacy bool) e
 	}
 	status := g.lastFailure.Load()
 	if status == 400 || status == 404 || status == 405 {
-		// The transport of protocol version 2024-11-05: an event stream that contains the URL for messages.
-		old, oldErr := x.newClient(s).Connect(ctx, &mcp.SSEClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, sessionOptions(true))
+		// The older transport: an event stream that contains the URL for messages.
+		old, oldErr := x.newClient(s).Connect(ctx, &mcp.SSEClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, legacyOptions())
 		if oldErr == nil {
 			x.mcp = old
 			return nil
@@ -153,11 +154,15 @@ func (e *errHTTP) Error() string {
 }
 func (e *errHTTP) Unwrap() error { return e.err }
 
-func sessionOptions(legacy bool) *mcp.ClientSessionOptions {
-	if legacy {
-		return &mcp.ClientSessionOptions{ProtocolVersion: legacyProtocol}
+func (s *supervisor) sessionOptions() *mcp.ClientSessionOptions {
+	if s.legacy {
+		return legacyOptions()
 	}
 	return nil
+}
+
+func legacyOptions() *mcp.ClientSessionOptions {
+	return &mcp.ClientSessionOptions{ProtocolVersion: legacyProtocol}
 }
 
 // sending changes requests before they are sent. The first request, which a server of an older protocol version need not answer, gets half

@@ -31,17 +31,18 @@ type supervisor struct {
 
 	adopting sync.Mutex // locked while definitions are checked and published
 
+	first   chan struct{} // closed when the server was ready, or the first attempts have failed
+	started atomic.Bool   // first is closed
+	legacy  bool          // the next attempt uses legacyProtocol; only the goroutine of run uses this field
+
 	mu      sync.Mutex
 	moved   chan struct{} // closed and replaced at each change of the status
 	status  Status
-	session *session
+	session *session               // nil unless the server is ready
 	live    map[string]*remote     // by offered name
 	defs    map[string]*definition // definitions of the last list, by the server's name
 	list    []ToolStatus
-	refused int
-	first   chan struct{} // closed when the server was ready, or the first attempts have failed
-	started atomic.Bool   // first is closed
-	legacy  bool
+	refused int // number of refused requests of the server
 }
 
 func newSupervisor(conf Server, opts *Options, onChange func(*supervisor)) *supervisor {
@@ -52,7 +53,8 @@ func newSupervisor(conf Server, opts *Options, onChange func(*supervisor)) *supe
 		s.status.Target = strings.Join(append([]string{conf.Command}, conf.Args...), " ")
 	} else {
 		s.status.Transport, s.status.Target = "http", conf.URL
-		if s.http = conf.Client; s.http == nil {
+		s.http = conf.Client
+		if s.http == nil {
 			t := http.DefaultTransport.(*http.Transport).Clone()
 			t.Proxy = nil // the proxies of the environment are not used
 			s.http = &http.Client{Transport: t}
@@ -63,7 +65,8 @@ func newSupervisor(conf Server, opts *Options, onChange func(*supervisor)) *supe
 
 // run supervises the server until ctx is done.
 func (s *supervisor) run(ctx context.Context) {
-	pause, ends := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax), newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
+	attempts := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax) // pauses after failed attempts
+	ends := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)     // pauses after the end of a session that was offered
 	var draining sync.WaitGroup
 	defer draining.Wait()
 	until := time.Now().Add(s.conf.StartTimeout) // deadline of the first attempts together
@@ -72,30 +75,19 @@ func (s *supervisor) run(ctx context.Context) {
 		if s.started.Load() {
 			until = time.Now().Add(s.conf.StartTimeout)
 		}
-		x, err := s.connect(ctx, s.legacy, until)
+		conn, err := s.connect(ctx, until)
 		begin := time.Now()
-		switch {
-		case err != nil:
+		if err != nil {
 			s.legacy = !s.legacy // the server may not support this kind of handshake
-		default:
-			s.legacy = s.legacy || x.isSilentAtFirst
-			err = s.serve(ctx, x, pause)
-			if errors.Is(err, errSessionLost) && x.isOffered {
-				draining.Go(func() { x.drain(ctx); x.close(s.opts.StopGrace) })
-				wait := ends.nextEnd(time.Since(begin))
-				if ends.failures == 1 {
-					wait = 0
-				}
-				s.log("mcp session is lost, a new one is made", "next_try", wait)
-				if wait > 0 {
-					s.set(func(st *Status) {
-						st.State, st.LastError, st.NextTry = StateBackoff, s.cause(err), s.opts.Now().Add(wait)
-					})
-					sleep(ctx, wait, s.again)
-				}
+		} else {
+			s.legacy = s.legacy || conn.isSilentAtFirst
+			err = s.serve(ctx, conn, attempts)
+			if errors.Is(err, errSessionLost) && conn.isOffered {
+				draining.Go(func() { conn.drain(ctx); conn.close(s.opts.StopGrace) })
+				s.pauseAfterLoss(ctx, err, ends, time.Since(begin))
 				continue
 			}
-			x.close(s.opts.StopGrace)
+			conn.close(s.opts.StopGrace)
 		}
 		if ctx.Err() != nil {
 			break
@@ -103,17 +95,32 @@ func (s *supervisor) run(ctx context.Context) {
 		if errors.Is(err, errReconnect) {
 			continue
 		}
-		wait := pause.next()
-		if x != nil && x.isOffered {
+		wait := attempts.next()
+		if conn != nil && conn.isOffered {
 			wait = max(wait, ends.nextEnd(time.Since(begin)))
 		}
-		s.fail(err, pause.failures, wait, until)
+		s.fail(err, attempts.failures, wait, until)
 		s.log("mcp server is down", "error", s.cause(err), "next_try", wait)
 		sleep(ctx, wait, s.again)
 	}
 	s.set(func(st *Status) { st.State, st.PID = StateClosed, 0 })
 	if s.http != nil && s.conf.Client == nil {
 		s.http.CloseIdleConnections()
+	}
+}
+
+// pauseAfterLoss waits after the server no longer knew a session, which lived for a time: not for the first of several short sessions.
+func (s *supervisor) pauseAfterLoss(ctx context.Context, err error, ends *backoff, lived time.Duration) {
+	wait := ends.nextEnd(lived)
+	if ends.failures == 1 {
+		wait = 0
+	}
+	s.log("mcp session is lost, a new one is made", "next_try", wait)
+	if wait > 0 {
+		s.set(func(st *Status) {
+			st.State, st.LastError, st.NextTry = StateBackoff, s.cause(err), s.opts.Now().Add(wait)
+		})
+		sleep(ctx, wait, s.again)
 	}
 }
 
@@ -125,18 +132,18 @@ var (
 )
 
 // serve offers the tools of a connection until the connection ends. It returns why it ended.
-func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) error {
-	if err := s.refresh(ctx, x, x.until); err != nil {
+func (s *supervisor) serve(ctx context.Context, conn *session, attempts *backoff) error {
+	if err := s.refresh(ctx, conn, conn.until); err != nil {
 		return err
 	}
-	x.isOffered = true
-	info := x.mcp.InitializeResult()
+	conn.isOffered = true
+	info := conn.mcp.InitializeResult()
 	s.set(func(st *Status) {
 		st.State, st.Failures, st.LastError, st.NextTry = StateReady, 0, "", time.Time{}
 		st.Problem = ""
 		st.Starts++
-		if x.proc != nil {
-			st.PID = x.proc.cmd.Process.Pid
+		if conn.proc != nil {
+			st.PID = conn.proc.cmd.Process.Pid
 		}
 		if info != nil {
 			st.Protocol = info.ProtocolVersion
@@ -145,36 +152,36 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 			}
 			st.Capabilities, st.Instructions = capabilitiesOf(info.Capabilities, s.conf.secrets()), text.Clip(plain(info.Instructions, s.conf.secrets()), 4096)
 		}
-		s.session = x
+		s.session = conn
 	})
-	pause.reset()
+	attempts.reset()
 	s.endFirstAttempts()
 	s.log("mcp server is ready", "protocol", s.Status().Protocol)
 	defer s.set(func(*Status) { s.session = nil })
-	alive := s.watch(ctx, x, info)
+	alive := s.watch(ctx, conn, info)
 	defer alive.stop()
 	for {
 		var stale <-chan time.Time // nil: the list of tools does not become stale
-		if x.fresh > 0 {
-			stale = time.After(x.fresh)
+		if conn.fresh > 0 {
+			stale = time.After(conn.fresh)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-x.loss:
+		case <-conn.loss:
 			return errSessionLost
-		case <-x.life.Done():
+		case <-conn.life.Done():
 			return errLost
-		case <-x.ended:
+		case <-conn.ended:
 			return errLost
 		case <-alive.silent:
 			return errSilent
 		case <-s.again:
 			return errReconnect
-		case <-x.changed:
+		case <-conn.changed:
 		case <-stale:
 		}
-		if err := s.refresh(ctx, x, time.Now().Add(s.conf.StartTimeout)); err != nil && !errors.Is(err, errCached) {
+		if err := s.refresh(ctx, conn, time.Now().Add(s.conf.StartTimeout)); err != nil && !errors.Is(err, errCached) {
 			return err
 		}
 	}
@@ -210,21 +217,19 @@ func (s *supervisor) withoutTokens(raw []byte) []byte {
 // authorized clears a login or credential problem from the status after a successful call.
 func (s *supervisor) authorized() {
 	s.mu.Lock()
-	again := s.status.State == StateReady && (s.status.Problem == ProblemLogin || s.status.Problem == ProblemCredentials)
+	refused := s.status.State == StateReady && (s.status.Problem == ProblemLogin || s.status.Problem == ProblemCredentials)
 	s.mu.Unlock()
-	if again {
+	if refused {
 		s.set(func(st *Status) { st.LastError, st.Problem = "", "" })
 	}
 }
 
-// broken ends a connection on which a call has failed, so that a new one is made.
-func (s *supervisor) broken(x *session) { x.stop() }
 
 // refresh lists the tools before the deadline until, and updates which are offered.
-func (s *supervisor) refresh(ctx context.Context, x *session, until time.Time) error {
-	defs, refused, err := x.list(ctx, &s.conf, until)
+func (s *supervisor) refresh(ctx context.Context, conn *session, until time.Time) error {
+	defs, refused, err := conn.list(ctx, &s.conf, until)
 	if errors.Is(err, errSessionLost) {
-		x.lose()
+		conn.lose()
 	}
 	if err != nil {
 		return err
@@ -309,17 +314,18 @@ func (s *supervisor) ready(ctx context.Context, t *remote) (*session, error) {
 	late := time.After(readyWait)
 	for {
 		s.mu.Lock()
-		x, moved, state, same := s.session, s.moved, s.status.State, s.live[t.spec.Name] == t
+		conn, moved, state := s.session, s.moved, s.status.State
+		current := s.live[t.spec.Name] == t
 		down := state != StateReady && (s.status.Failures > 1 || s.status.NextTry.Sub(s.opts.Now()) > readyWait)
 		s.mu.Unlock()
 		switch {
 		case state == StateClosed:
 			return nil, unavailable("is stopped")
-		case x != nil && x.take():
-			if same {
-				return x, nil
+		case conn != nil && conn.take():
+			if current {
+				return conn, nil
 			}
-			x.release()
+			conn.release()
 			return nil, unavailable("has changed the definition of this tool; a person has to accept it")
 		case down:
 			return nil, unavailable("cannot be reached")

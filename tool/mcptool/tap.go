@@ -36,11 +36,11 @@ var (
 // watched requests.
 type tap struct {
 	mu        sync.Mutex
-	pending   map[string]*request // by JSON text of the id
-	tokens    map[string]*request // by progress token
-	bad       int                 // number of invalid messages
-	broke     error               // reason why reading has ended
-	last      int64
+	pending   map[string]*request    // sent requests, by JSON text of the id
+	tokens    map[string]*request    // watched requests, by progress token
+	bad       int                    // number of invalid messages
+	broke     error                  // reason why reading has ended
+	last      int64                  // number of the last progress token
 	questions int                    // number of questions and open URLs that suspend the idle timeout
 	links     map[string]*time.Timer // timers of open URLs, by elicitation id
 	asked     func()                 // called for each request of the server except ping and elicitations
@@ -50,26 +50,34 @@ func newTap(asked func()) *tap {
 	return &tap{pending: map[string]*request{}, tokens: map[string]*request{}, asked: asked}
 }
 
-// A request is a watched request. The tap owns its fields until forget is called.
+// A request is a watched request. The tap owns its fields until forget is called; state returns a copy.
 type request struct {
-	token     string
-	id        string
-	sent      bool            // the server may have handled it
-	result    []byte          // as received
-	fault     []byte          // the received error object
+	// Set before watch is called, and never changed.
 	stub      bool            // the decoder gets an empty result in place of the received one
-	err       error           // error of the answer itself
-	status    int             // of the last HTTP answer that was not a success
-	unhandled bool            // the status of the answer to the call's own message means that the server has not handled it
-	refusal   refusal         // meaning of status
-	after     time.Duration   // the time to wait, for tooSoon
-	refused   error           // error of obtaining a token, or of a token that was not accepted
-	marks     []mark          // marks of the tool; like arguments, never changed
+	marks     []mark          // marks of the tool
 	arguments json.RawMessage // of the call, if there are marks
 	tool      string          // registered name of the called tool; "": not a call
 	asker     tool.Asker      // asker of the call; nil: not a call of a tool
-	progress  func([]byte)    // called for each sign of progress, with the params of its notification; nil: it is none
+	progress  func([]byte)    // called for each sign of progress, with the params of a notification, or nil; may be nil
 	cut       func(error)     // called when no answer can arrive any more
+
+	token string // progress token, set by watch
+
+	// Set when the message is sent, or could not be sent.
+	id      string
+	sent    bool  // the server may have handled it
+	refused error // error of obtaining a token, or of a token that was not accepted
+
+	// Set by an HTTP answer that was not a success.
+	status    int           // of the last such answer
+	refusal   refusal       // meaning of status
+	after     time.Duration // the time to wait, for tooSoon
+	unhandled bool          // the status of the answer to the call's own message means that the server has not handled it
+
+	// Set by the answer.
+	result []byte // as received
+	fault  []byte // the received error object
+	err    error  // error of the answer itself
 }
 
 type requestKey struct{}
@@ -151,16 +159,17 @@ func (t *tap) isIdleSuspended() bool {
 func (t *tap) caller() tool.Asker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var out tool.Asker
+	var only tool.Asker
 	for _, r := range t.tokens {
-		if r.asker != nil && out != nil {
+		if r.asker == nil {
+			continue
+		}
+		if only != nil {
 			return nil
 		}
-		if r.asker != nil {
-			out = r.asker
-		}
+		only = r.asker
 	}
-	return out
+	return only
 }
 
 // isBusy reports whether requests have no answer yet.

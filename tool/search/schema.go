@@ -11,9 +11,8 @@ import (
 type writer struct {
 	postings map[string][]posting
 	tool     int32
-	length   int    // sum of the weights of this tool's terms so far
-	bytes    int    // number of bytes of this tool that may still be indexed
-	text     []byte // buffer for an unquoted string
+	length   int // sum of the weights of this tool's terms so far
+	bytes    int // number of bytes of this tool that may still be indexed
 }
 
 // add indexes one tool and returns its length: the sum of the weights of its terms.
@@ -40,15 +39,6 @@ func (w *writer) index(text string, weight int32) {
 	}
 }
 
-// quoted adds the terms of a JSON string.
-func (w *writer) quoted(literal []byte, weight int32) {
-	if len(literal) < 2 || literal[0] != '"' {
-		return
-	}
-	w.text = rawjson.AppendUnquoteLossy(w.text[:0], literal)
-	w.index(string(w.text), weight)
-}
-
 // schema adds the descriptions and property names of a schema and of the schemas inside it. It does not follow references: their targets
 // are indexed where they are defined.
 func (w *writer) schema(raw json.RawMessage, depth int) {
@@ -64,10 +54,10 @@ func (w *writer) schema(raw json.RawMessage, depth int) {
 		}
 		switch string(key[1 : len(key)-1]) { // a keyword with escapes is ignored
 		case "description":
-			w.quoted(value, parameterDescriptionWeight)
+			w.index(rawjson.Text(value), parameterDescriptionWeight)
 		case "properties":
 			for name, property := range rawjson.Members(value) {
-				w.quoted(name, parameterWeight)
+				w.index(rawjson.Text(name), parameterWeight)
 				w.schema(property, depth+1)
 			}
 		case "patternProperties", "dependentSchemas", "$defs", "definitions":

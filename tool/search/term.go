@@ -7,72 +7,60 @@ import (
 )
 
 // termsOf returns the terms of a text, in order.
-func termsOf(text string) (terms []string) {
-	for text != "" {
-		spaceless := prefix(text, isSpaceless)
-		words := prefix(text[len(spaceless):], isWord)
-		terms = appendWords(appendPairs(terms, spaceless), words)
-		text = strings.TrimLeftFunc(text[len(spaceless)+len(words):], func(r rune) bool { return !isSpaceless(r) && !isWord(r) })
+func termsOf(text string) []string {
+	terms := make([]string, 0, len(text)/6) // about the number of words
+	for field := range strings.FieldsFuncSeq(text, isSeparator) {
+		start := 0 // of the current word
+		var previous rune
+		for i, r := range field {
+			if i > 0 && beginsWord(previous, r, field[i+utf8.RuneLen(r):]) {
+				terms = appendTerms(terms, field[start:i])
+				start = i
+			}
+			previous = r
+		}
+		terms = appendTerms(terms, field[start:])
 	}
 	return terms
 }
 
-// prefix returns the longest prefix of text whose characters all satisfy is.
-func prefix(text string, is func(rune) bool) string {
-	return text[:len(text)-len(strings.TrimLeftFunc(text, is))]
+func isSeparator(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !isSpaceless(r)
 }
 
-// appendPairs appends the pairs of neighbours in a text without spaces, or its only character.
-func appendPairs(terms []string, text string) []string {
-	start := 0 // of the pair
-	for i, r := range text {
-		end := i + utf8.RuneLen(r)
-		if i > 0 || end == len(text) {
-			terms = append(terms, strings.Clone(text[start:end]))
-		}
-		start = i
+// beginsWord reports whether a word begins with r, which stands between previous and rest: W in getWeather, S in HTTPStatus.
+func beginsWord(previous, r rune, rest string) bool {
+	if isSpaceless(previous) || isSpaceless(r) {
+		return isSpaceless(previous) != isSpaceless(r)
 	}
-	return terms
+	next, _ := utf8.DecodeRuneInString(rest)
+	return unicode.IsUpper(r) && (!unicode.IsUpper(previous) || unicode.IsLower(next))
 }
 
-// appendWords appends the terms of words that are written together: get and weather for getWeather, http and status for HTTPStatus.
-func appendWords(terms []string, text string) []string {
-	start := 0 // of the word
-	var previous rune
-	for i, r := range text {
-		if unicode.IsUpper(r) && (!unicode.IsUpper(previous) || lowerFollows(text[i+utf8.RuneLen(r):])) {
-			terms = appendTerm(terms, text[start:i])
-			start = i
-		}
-		previous = r
-	}
-	return appendTerm(terms, text[start:])
-}
-
-// appendTerm appends the stem of a word, unless the word is empty or a stop word.
-func appendTerm(terms []string, word string) []string {
+// appendTerms appends the stem of a word, unless it is a stop word. Of characters without spaces, it appends each pair of neighbours, or the
+// only one.
+func appendTerms(terms []string, word string) []string {
 	var buf [maxTermBytes]byte
 	term := buf[:0]
-	for _, r := range word {
-		if lower := unicode.ToLower(r); len(term)+utf8.RuneLen(lower) <= maxTermBytes {
-			term = utf8.AppendRune(term, lower)
+	start := 0 // of the pair
+	for i, r := range word {
+		if !isSpaceless(r) {
+			if lower := unicode.ToLower(r); len(term)+utf8.RuneLen(lower) <= maxTermBytes {
+				term = utf8.AppendRune(term, lower)
+			}
+			continue
 		}
+		end := i + utf8.RuneLen(r)
+		if i > 0 || end == len(word) {
+			terms = append(terms, strings.Clone(word[start:end]))
+		}
+		start = i
 	}
 	term = stem(term)
 	if len(term) == 0 || stopWords[string(term)] {
 		return terms
 	}
 	return append(terms, string(term))
-}
-
-func lowerFollows(text string) bool {
-	r, _ := utf8.DecodeRuneInString(text)
-	return unicode.IsLower(r)
-}
-
-// isWord reports whether r is part of a word of a script with spaces between words.
-func isWord(r rune) bool {
-	return (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)) && !isSpaceless(r)
 }
 
 // isSpaceless reports whether r is a letter of a script without spaces between words.
