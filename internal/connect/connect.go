@@ -104,7 +104,7 @@ type Entry struct {
 }
 
 // Absent as the value of an entry means that the setting is to be removed.
-var Absent = absent{}
+var Absent absent
 
 type absent struct{}
 
