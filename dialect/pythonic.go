@@ -41,7 +41,7 @@ func (f *pythonicForm) parser(o Options) Parser {
 		}
 		set = newMarks(false, withThink(list, plainThink)...)
 	}
-	p := &pythonic{attempt: attempt{reader: newReader(o, set)}, f: f}
+	p := &pythonic{attempt: attempt{reader: newReader(o, set)}, form: f}
 	p.reader.run, p.reader.close = func() { p.readTokens(p) }, p.finish
 	p.prose = newProse(&p.reader, len(list))
 	p.lit.emit = p.args
@@ -52,7 +52,7 @@ func (f *pythonicForm) parser(o Options) Parser {
 // they arrive.
 type pythonic struct {
 	attempt
-	f       *pythonicForm
+	form    *pythonicForm // the row of the dialect
 	state   pythonicState
 	wrapped bool       // the calls are between marks
 	list    bool       // the calls are in brackets
@@ -82,11 +82,11 @@ func (p *pythonic) outside(text string, mark int) {
 	case mark < 0:
 		p.prose.text(text)
 	case p.prose.mark(mark, text):
-	case mark == p.f.openID:
+	case mark == p.form.openID:
 		p.begin(text)
 		p.place, p.state, p.wrapped, p.list = insideCall, pythonBegin, true, false
-		p.opens, p.closes = p.f.openID, p.f.shut
-	case mark < len(p.f.list): // a closing mark without an opening one, or the end of the turn
+		p.opens, p.closes = p.form.openID, p.form.shut
+	case mark < len(p.form.list): // a closing mark without an opening one, or the end of the turn
 		p.leave()
 		p.place = afterCall
 	case inked:
@@ -102,7 +102,7 @@ func (p *pythonic) outside(text string, mark int) {
 // call opens a call of the tool with this name.
 func (p *pythonic) call(name string) {
 	p.name = p.toolName([]byte(name))
-	p.start("", p.name, false)
+	p.start("", p.name)
 	p.params.reset()
 	p.dict = false
 	p.token = p.token[:0]
@@ -112,7 +112,7 @@ func (p *pythonic) call(name string) {
 // inside reads a token inside an attempt.
 func (p *pythonic) inside(text string, mark int) {
 	switch {
-	case mark != p.f.shut || !p.wrapped || p.state == pythonValue && p.lit.inString():
+	case mark != p.form.shut || !p.wrapped || p.state == pythonValue && p.lit.inString():
 		p.structure(text, mark)
 	case p.state == pythonAfter && !p.list || p.state == pythonTail || p.state == pythonBegin && !p.list:
 		p.confirm()
@@ -301,7 +301,7 @@ func (p *pythonic) confirm() {
 	if !p.dict {
 		p.args(p.params.end())
 	}
-	p.end(false)
+	p.end(whole)
 	p.begin("")
 }
 
@@ -314,7 +314,7 @@ func (p *pythonic) finish() {
 	case p.state == pythonAfter || p.state == pythonTail:
 		p.confirm()
 	case p.open:
-		p.end(true)
+		p.end(truncated)
 	default:
 		p.cut = true
 		p.spoil(lathe.CodeIncompleteCall)

@@ -171,11 +171,11 @@ func (r *reader) flushJoined() {
 }
 
 // start opens a call. If id is "", it generates one.
-func (r *reader) start(id, name string, deprecated bool) {
+func (r *reader) start(id, name string) {
 	if id == "" {
 		id = r.newID()
 	}
-	r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: r.calls, ID: id, Name: name, Deprecated: deprecated})
+	r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: r.calls, ID: id, Name: name})
 	r.calls++
 	r.open = true
 }
@@ -186,6 +186,12 @@ func (r *reader) args(text string) {
 		r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: r.calls - 1, Text: text})
 	}
 }
+
+// How a call ends, for the methods end and close.
+const (
+	whole     = false
+	truncated = true // the text of the model ended inside the call
+)
 
 // end closes the open call.
 func (r *reader) end(incomplete bool) {

@@ -104,7 +104,7 @@ func (t *tags) token(text string, mark int) {
 			if t.bad != "" {
 				t.keep(text)
 			}
-			t.end(false)
+			t.end(whole)
 			t.text()
 		case mark < 0 && trimSpace(text) == "":
 			t.keep(text)
@@ -145,7 +145,8 @@ func (t *tags) readTag() {
 		switch c := t.in[0]; {
 		case c == '{':
 			t.js = jsonScan{lax: true}
-			t.start("", t.name, t.short)
+			t.start("", t.name)
+			t.out[len(t.out)-1].Deprecated = t.short
 			t.state = tagsArgs
 		case space(c) && t.total < t.limit():
 			t.keep(t.take(1))
@@ -161,7 +162,7 @@ func (t *tags) readTag() {
 			t.state = tagsEnd
 			t.free += 2 * maxTagBytes // white space before the closing tag
 			if t.short {
-				t.end(false)
+				t.end(whole)
 				t.after()
 			}
 		case jsonBad:
@@ -301,9 +302,9 @@ func (t *tags) finish() {
 			t.giveUp()
 		}
 	case tagsArgs:
-		t.end(true)
+		t.end(truncated)
 	case tagsEnd:
-		t.end(false)
+		t.end(whole)
 	case tagsShut:
 		t.text()
 		t.prose.text(string(t.raw))
