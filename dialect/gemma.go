@@ -117,7 +117,7 @@ func (g *gemma) readHead(text string) {
 		switch {
 		case space(c) && len(g.head) == 0:
 			if g.full(text[:1]) {
-				g.spoil(lathe.CodePayloadTooLarge)
+				g.becomeUnreadable(lathe.CodePayloadTooLarge)
 				g.keep(text)
 				return
 			}
@@ -186,12 +186,12 @@ func (g *gemma) reject(text string, mark int) {
 func (g *gemma) finish() {
 	switch {
 	case g.place == insideUnreadable:
-		g.giveUp()
+		g.endUnreadable()
 	case g.place != insideCall:
 	case g.state == gemmaHead:
 		g.cut = true
-		g.spoil(lathe.CodeIncompleteCall)
-		g.giveUp()
+		g.becomeUnreadable(lathe.CodeIncompleteCall)
+		g.endUnreadable()
 	default:
 		g.end(g.state == gemmaArgs)
 	}

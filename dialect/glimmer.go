@@ -69,7 +69,7 @@ func (t *tagged) inMessage(text string, mark int, r role) bool {
 	case m.phase == messageEmpty && t.prose.think == 0 && m.toTool() && t.knows(m.to):
 		t.begin("")
 		t.name = t.toolName([]byte(m.to))
-		t.spoil(lathe.CodePayloadParseError)
+		t.becomeUnreadable(lathe.CodePayloadParseError)
 		t.keep(text)
 		m.phase = messageUnreadable
 		return true
@@ -123,7 +123,7 @@ func (t *tagged) inUnreadableMessage(text string, r role) {
 		t.keep(text)
 		return
 	}
-	t.giveUp()
+	t.endUnreadable()
 	t.message = message{phase: messageHeader}
 }
 

@@ -75,7 +75,7 @@ const (
 func newHarmony(o Options) Parser {
 	h := &harmony{reader: newReader(o, harmonyMarks)}
 	h.reader.run, h.reader.close = h.read, h.finish
-	h.ends = false
+	h.holdsEnds = false
 	h.payload.init(&h.reader, o.toolPayload, harmonyPayload)
 	return h
 }
@@ -125,7 +125,8 @@ func (h *harmony) text(s string) {
 		}
 	case harmonyBetween:
 		s = trimSpace(string(h.lead) + s)
-		if h.lead = append(h.lead[:0], s...); !isRoleLead(s) {
+		h.lead = append(h.lead[:0], s...)
+		if !isRoleLead(s) {
 			h.stray()
 		}
 	case harmonyLead:

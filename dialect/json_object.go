@@ -201,7 +201,8 @@ func (o *callObject) step(was, now jsonState, part string) objectStatus {
 		return status
 	case now == was: // white space
 	case o.place == beforeObject:
-		if o.place = betweenMembers; now != jsonFirstKey {
+		o.place = betweenMembers
+		if now != jsonFirstKey {
 			return objectBroken
 		}
 	case now == jsonString && o.js.key:

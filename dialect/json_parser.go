@@ -141,7 +141,7 @@ func (p *jsonParser) token(text string, mark int) {
 
 // thinkMark handles a mark that opens or closes a block of thinking.
 func (p *jsonParser) thinkMark(mark int, text string) {
-	closes := (mark-p.prose.base)%2 == 1
+	_, closes := p.prose.block(mark)
 	if p.family.special && (p.prose.think > 0 || !p.prose.mask.code()) {
 		if closes && p.prose.think == 0 && p.prose.seen {
 			p.swallow = true

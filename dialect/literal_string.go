@@ -30,7 +30,8 @@ func (l *literal) stringMark() bool {
 			l.bad()
 			return true
 		}
-		if l.emitGap(); l.state != literalBad {
+		l.emitGap()
+		if l.state != literalBad {
 			l.emit(`"`)
 			l.state = literalRaw
 		}
@@ -96,7 +97,8 @@ func (l *literal) text() {
 func (l *literal) escape(c byte) {
 	switch l.state {
 	case literalQuote:
-		if l.state = literalString; c == l.quote {
+		l.state = literalString
+		if c == l.quote {
 			l.put("", 1)
 			l.state = literalQuotes
 		}

@@ -174,7 +174,8 @@ func (t *tagged) gap(text string, mark int, r role) {
 func (t *tagged) inside(text string, r role) {
 	if r == roleText {
 		rest := trimSpace(text)
-		if t.blanks(text[:len(text)-len(rest)]); rest == "" || t.state == taggedBad {
+		t.blanks(text[:len(text)-len(rest)])
+		if rest == "" || t.state == taggedBad {
 			return
 		}
 		text = rest
@@ -190,7 +191,7 @@ func (t *tagged) inside(text string, r role) {
 		case r != roleText:
 			t.reject(text, r)
 		case t.grammar.json && text[0] == '{' && len(t.raw) > t.opts.MaxPayloadBytes:
-			t.spoil(lathe.CodePayloadTooLarge)
+			t.becomeUnreadable(lathe.CodePayloadTooLarge)
 			t.keep(text)
 		case t.grammar.json && text[0] == '{':
 			t.state = taggedObject
@@ -208,8 +209,9 @@ func (t *tagged) inside(text string, r role) {
 	case taggedEq:
 		switch {
 		case r == roleValue:
-			if t.keep(text); !t.param(0) {
-				t.spoil(lathe.CodePayloadParseError)
+			t.keep(text)
+			if !t.param(0) {
+				t.becomeUnreadable(lathe.CodePayloadParseError)
 			}
 		case r != roleText || !t.param(0):
 			t.reject(text, r)
@@ -222,14 +224,14 @@ func (t *tagged) inside(text string, r role) {
 // blanks reads white space between tags.
 func (t *tagged) blanks(s string) {
 	if t.full(s) {
-		t.spoil(lathe.CodePayloadTooLarge)
+		t.becomeUnreadable(lathe.CodePayloadTooLarge)
 	}
 	t.keep(s)
 }
 
 // reject marks the attempt as unreadable because of text or a mark of role r, which the syntax does not allow here.
 func (t *tagged) reject(text string, r role) {
-	t.spoil(lathe.CodePayloadParseError)
+	t.becomeUnreadable(lathe.CodePayloadParseError)
 	t.keep(text)
 	t.inBad(r)
 }
@@ -255,9 +257,9 @@ func (t *tagged) body(text string, r role) {
 	}
 }
 
-// spoil marks the attempt as unreadable and emits its text as text. The ParseError follows at the end of the attempt.
-func (t *tagged) spoil(code lathe.Code) {
-	t.ruin(code)
+// becomeUnreadable marks the attempt as unreadable and emits its text as text. The ParseError follows at the end of the attempt.
+func (t *tagged) becomeUnreadable(code lathe.Code) {
+	t.markUnreadable(code)
 	t.depth, t.state = 1, taggedBad
 }
 
@@ -274,12 +276,12 @@ func (t *tagged) inBad(r role) {
 		t.depth--
 	}
 	if t.depth == 0 {
-		t.giveUp()
+		t.endUnreadable()
 	}
 }
 
-func (t *tagged) giveUp() {
-	t.attempt.giveUp()
+func (t *tagged) endUnreadable() {
+	t.attempt.endUnreadable()
 	t.state, t.wrapped = taggedText, false
 }
 
@@ -305,13 +307,13 @@ func (t *tagged) finish() {
 	case taggedObject:
 		t.payload.close(truncated)
 	case taggedBad:
-		t.giveUp()
+		t.endUnreadable()
 	}
 }
 
 // incomplete emits an attempt as text, with a ParseError, if the text ended before the name was known.
 func (t *tagged) incomplete() {
 	t.cut = true
-	t.spoil(lathe.CodeIncompleteCall)
-	t.giveUp()
+	t.becomeUnreadable(lathe.CodeIncompleteCall)
+	t.endUnreadable()
 }

@@ -15,25 +15,27 @@ import (
 
 // afterClose reads a token after a tag that may close the value.
 func (t *tagged) afterClose(text string, mark int, r role) {
-	wrapped := t.wrapped && t.grammar.call != nil
 	switch {
-	case r == roleText && trimSpace(text) == "" && mark < 0 && t.hasRoom(text):
+	case mark < 0 && trimSpace(text) == "" && t.hasRoom(text):
 		t.pending = append(t.pending, text...)
 	case r == roleParam && !t.closed:
-		if t.endValue(); t.state == taggedBody {
+		t.endValue()
+		if t.state == taggedBody {
 			t.body(text, r)
 		} else {
 			t.keep(text)
 		}
-	case r == roleCallClose && !t.closed && wrapped:
+	case r == roleCallClose && !t.closed && t.wrapped:
 		t.pending = append(t.pending, text...)
 		t.closed = true
 	case r == roleCallClose && !t.closed, r == roleWrapClose && t.wrapped:
-		if t.endLastValue(text, r); t.state == taggedBody {
+		t.endLastValue(text, r)
+		if t.state == taggedBody {
 			t.endCall(r)
 		}
 	case r == roleCall && t.closed:
-		if t.endLastValue("", r); t.state == taggedBody {
+		t.endLastValue("", r)
+		if t.state == taggedBody {
 			t.endCall(roleCallClose)
 		}
 		t.scanned(text, mark)
@@ -59,13 +61,13 @@ func (g *grammar) beginsEnd(text string) bool {
 // the tag of its value.
 func (t *tagged) nextKey(text string, mark int, r role) {
 	switch {
-	case t.state == taggedNextKey && r == roleText && mark < 0 && len(t.token)+len(text) <= maxNameBytes:
+	case t.state == taggedNextKey && mark < 0 && len(t.token)+len(text) <= maxNameBytes:
 		t.token = append(t.token, text...)
 		t.pending = append(t.pending, text...)
 	case t.state == taggedNextKey && r == roleKeyClose:
 		t.pending = append(t.pending, text...)
 		t.state = taggedNextEq
-	case t.state == taggedNextEq && r == roleText && mark < 0 && trimSpace(text) == "" && t.hasRoom(text):
+	case t.state == taggedNextEq && mark < 0 && trimSpace(text) == "" && t.hasRoom(text):
 		t.pending = append(t.pending, text...)
 	case t.state == taggedNextEq && r == roleValue:
 		t.pending = append(t.pending, text...)
@@ -86,8 +88,9 @@ func (t *tagged) nextParam(key string, types valueTypes) {
 		return
 	}
 	t.token = append(t.token[:0], key...)
-	if t.endValue(); t.state == taggedBody && !t.param(types) {
-		t.spoil(lathe.CodePayloadParseError)
+	t.endValue()
+	if t.state == taggedBody && !t.param(types) {
+		t.becomeUnreadable(lathe.CodePayloadParseError)
 	}
 }
 
@@ -98,7 +101,7 @@ func (t *tagged) afterEnd(text string, mark int, r role) {
 	case !t.hasRoom(text):
 		t.notClosed()
 		t.scanned(text, mark)
-	case r == roleText && mark < 0 && trimSpace(text) == "":
+	case mark < 0 && trimSpace(text) == "":
 		t.pending = append(t.pending, text...)
 	case r == roleWrapClose && !(t.closed && t.wrapped):
 		t.pending = append(t.pending, text...)
@@ -118,7 +121,8 @@ func (t *tagged) endUnclosed() {
 	if t.wrapped {
 		r = roleWrapClose
 	}
-	if t.endLastValue("", r); t.state == taggedBody {
+	t.endLastValue("", r)
+	if t.state == taggedBody {
 		t.endCall(r)
 	}
 }
@@ -143,7 +147,7 @@ func (t *tagged) endValue() {
 	t.endValueText("")
 	t.value.end()
 	if t.openParams > 0 {
-		t.spoil(lathe.CodePayloadParseError)
+		t.becomeUnreadable(lathe.CodePayloadParseError)
 	}
 }
 
@@ -153,7 +157,7 @@ func (t *tagged) endLastValue(text string, r role) {
 	t.endValueText(text)
 	t.complete = t.value.endLast()
 	if t.openParams > 0 {
-		t.spoil(lathe.CodePayloadParseError)
+		t.becomeUnreadable(lathe.CodePayloadParseError)
 		t.inBad(r)
 	}
 }
@@ -175,14 +179,15 @@ func (t *tagged) closeValue() {
 	case t.closed && t.state == taggedEnding:
 		t.endUnclosed()
 	case t.closed:
-		if t.endLastValue("", roleCallClose); t.state == taggedBody {
+		t.endLastValue("", roleCallClose)
+		if t.state == taggedBody {
 			t.endCall(roleCallClose)
 		}
 	default:
 		t.cutValue()
 	}
 	if t.state == taggedBad {
-		t.giveUp()
+		t.endUnreadable()
 	}
 }
 

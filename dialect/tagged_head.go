@@ -26,7 +26,8 @@ func (t *tagged) nameOrKey(text string, r role) {
 	case r == roleText:
 		n := min(len(text), maxNameBytes-len(t.token))
 		t.token = append(t.token, text[:n]...)
-		if t.keep(text[:n]); n < len(text) {
+		t.keep(text[:n])
+		if n < len(text) {
 			t.reject(text[n:], r)
 		}
 	case r == roleKeyClose:
@@ -119,7 +120,7 @@ func (t *tagged) notATag() {
 		t.prose.text(string(t.raw))
 		return
 	}
-	t.spoil(lathe.CodePayloadParseError)
+	t.becomeUnreadable(lathe.CodePayloadParseError)
 }
 
 // endTag handles a complete tag of a call or a parameter.
@@ -140,13 +141,13 @@ func (t *tagged) endTag() {
 			return
 		}
 		if !t.startCall(name) {
-			t.spoil(lathe.CodePayloadParseError)
+			t.becomeUnreadable(lathe.CodePayloadParseError)
 		}
 	case taggedParam:
 		key, types := t.grammar.paramTag(inner)
 		t.token = append(t.token[:0], key...)
 		if !t.param(types) {
-			t.spoil(lathe.CodePayloadParseError)
+			t.becomeUnreadable(lathe.CodePayloadParseError)
 		}
 	case taggedNextTag:
 		t.nextParam(t.grammar.paramTag(inner))

@@ -179,7 +179,8 @@ func (t *tagged) json(text string, r role) {
 	if t.complete = t.js.state == jsonDone; t.complete {
 		bad = trimSpace(text)
 	}
-	if t.keep(text[:len(text)-len(bad)]); bad != "" {
+	t.keep(text[:len(text)-len(bad)])
+	if bad != "" {
 		t.reject(bad, r)
 	}
 }

@@ -109,7 +109,7 @@ func (t *tags) token(text string, mark int) {
 		case mark < 0 && trimSpace(text) == "":
 			t.keep(text)
 		default:
-			t.spoil(lathe.CodePayloadParseError)
+			t.becomeUnreadable(lathe.CodePayloadParseError)
 			t.token(text, mark)
 		}
 	case tagsBad:
@@ -120,7 +120,7 @@ func (t *tags) token(text string, mark int) {
 			t.depth--
 		}
 		if t.depth == 0 {
-			t.giveUp()
+			t.endUnreadable()
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (t *tags) readTag() {
 		case space(c) && t.total < t.limit():
 			t.keep(t.take(1))
 		default:
-			t.spoil(lathe.CodePayloadParseError)
+			t.becomeUnreadable(lathe.CodePayloadParseError)
 		}
 	case tagsArgs:
 		part := t.take(t.js.scan(t.in[:t.fit(t.in)]))
@@ -160,13 +160,13 @@ func (t *tags) readTag() {
 		switch t.js.state {
 		case jsonDone:
 			t.state = tagsEnd
-			t.free += 2 * maxTagBytes // white space before the closing tag
+			t.exempt += 2 * maxTagBytes // white space before the closing tag
 			if t.short {
 				t.end(whole)
 				t.after()
 			}
 		case jsonBad:
-			t.spoil(lathe.CodePayloadParseError)
+			t.becomeUnreadable(lathe.CodePayloadParseError)
 		}
 	case tagsShut:
 		t.shut()
@@ -234,7 +234,7 @@ func (t *tags) head() {
 
 // headDone parses the complete opening tag.
 func (t *tags) headDone() {
-	t.free = t.total
+	t.exempt = t.total
 	inner := string(t.raw[len("<tool") : len(t.raw)-1])
 	if t.short {
 		if t.written = inner[1:]; isToolName(t.written) {
@@ -250,10 +250,10 @@ func (t *tags) headDone() {
 	case tag.name != "" && !tag.broken && !tag.closed:
 		t.state = tagsBody
 	case tag.closed && tag.looksLikeCall():
-		t.spoil(lathe.CodePayloadParseError)
-		t.giveUp()
+		t.becomeUnreadable(lathe.CodePayloadParseError)
+		t.endUnreadable()
 	case tag.looksLikeCall():
-		t.spoil(lathe.CodePayloadParseError)
+		t.becomeUnreadable(lathe.CodePayloadParseError)
 	default:
 		t.notATag("")
 	}
@@ -269,23 +269,24 @@ func (t *tags) notATag(code lathe.Code) {
 		return
 	}
 	t.cut = t.cut || code == lathe.CodeIncompleteCall
-	t.spoil(code)
-	t.giveUp()
+	t.becomeUnreadable(code)
+	t.endUnreadable()
 }
 
-// spoil marks the attempt as unreadable. The ParseError follows at the closing tag, or at once for the short form.
-func (t *tags) spoil(code lathe.Code) {
-	t.ruin(code)
+// becomeUnreadable marks the attempt as unreadable. The ParseError follows at the closing tag, or at once for the short form.
+func (t *tags) becomeUnreadable(code lathe.Code) {
+	t.markUnreadable(code)
 	t.depth, t.state = 1, tagsBad
 	if t.short {
-		t.giveUp()
+		t.endUnreadable()
 	}
 }
 
-// giveUp emits the ParseError of the attempt and returns to the text between calls.
-func (t *tags) giveUp() {
-	t.attempt.giveUp()
-	if t.state = tagsText; t.short {
+// endUnreadable emits the ParseError of the attempt and returns to the text between calls.
+func (t *tags) endUnreadable() {
+	t.attempt.endUnreadable()
+	t.state = tagsText
+	if t.short {
 		t.after()
 	}
 }
@@ -297,9 +298,9 @@ func (t *tags) finish() {
 		t.notATag(lathe.CodeIncompleteCall)
 	case tagsBody:
 		t.cut = true
-		t.spoil(lathe.CodeIncompleteCall)
+		t.becomeUnreadable(lathe.CodeIncompleteCall)
 		if t.state == tagsBad {
-			t.giveUp()
+			t.endUnreadable()
 		}
 	case tagsArgs:
 		t.end(truncated)
@@ -309,6 +310,6 @@ func (t *tags) finish() {
 		t.text()
 		t.prose.text(string(t.raw))
 	case tagsBad:
-		t.giveUp()
+		t.endUnreadable()
 	}
 }
