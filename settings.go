@@ -195,7 +195,8 @@ func (l Limits) WithDefaults() Limits {
 // by that is 0 has no effect, and neither has a negative one, except for MaxDepth. above is the key of the first field in which by is less
 // strict than l, such as "max_iterations"; "": by has no such field.
 func (l Limits) Narrow(by Limits) (out Limits, above string) {
-	if out = l.WithDefaults(); by == (Limits{}) {
+	out = l.WithDefaults()
+	if by == (Limits{}) {
 		return out, ""
 	}
 	narrowed := out // allocated only here

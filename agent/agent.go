@@ -145,7 +145,8 @@ func New(model lathe.Model, opts *Options) (*Agent, error) {
 		o.Store = store.NewMemory(nil)
 	}
 	signals, _ := o.Store.(store.SignalStore)
-	if a.runs, _ = o.Store.(store.RunIndex); a.runs == nil || signals == nil {
+	a.runs, _ = o.Store.(store.RunIndex)
+	if a.runs == nil || signals == nil {
 		return nil, lathe.CodeInvalidConfig.Errorf("agent: new", "the store must be a store.RunIndex and a store.SignalStore: those of packages store, store/sqlite and store/postgres are")
 	}
 	a.queue = approval.NewQueue(&approval.QueueOptions{Now: a.now, Signals: signals, OnAsk: a.watch})

@@ -8,6 +8,10 @@ import (
 
 // complete returns the JSON that the beginning of a JSON text contains: open strings, arrays and objects are closed, and a name without a
 // value, or a number, true, false or null that may go on, is left out. It returns nil if text contains no value yet. It changes text.
+//
+//	{"city":"Os             {"city":"Os"}
+//	{"days":[1,2,3          {"days":[1,2]}
+//	{"city":"Oslo","da      {"city":"Oslo"}
 func complete(text []byte) []byte {
 	var open []byte // the closing brackets of the open objects and arrays
 	safe := 0       // the length of the beginning that is a value once the brackets are closed
@@ -15,7 +19,7 @@ func complete(text []byte) []byte {
 	for i := 0; i < len(text); {
 		switch c := text[i]; c {
 		case '{', '[':
-			open = append(open, c+2)
+			open = append(open, c+2) // the closing bracket: '}' is '{'+2, and ']' is '['+2
 			key = c == '{'
 			i++
 			safe = i
@@ -35,14 +39,15 @@ func complete(text []byte) []byte {
 		case ' ', '\t', '\r', '\n':
 			i++
 		case '"':
-			end, whole := stringEnd(text, i)
-			if i = end; !whole {
+			end, closed := stringEnd(text, i)
+			if !closed {
 				text = text[:end]
+				if !key {
+					text = append(text, '"')
+					end++
+				}
 			}
-			if !whole && !key {
-				text = append(text, '"')
-				i++
-			}
+			i = end
 			if !key {
 				safe = i
 			}
@@ -62,9 +67,9 @@ func complete(text []byte) []byte {
 	return append(text[:safe], open...)
 }
 
-// stringEnd returns the end of the string that begins at i. If the text ends before the string, whole is false and end is behind the last
-// whole character.
-func stringEnd(text []byte, i int) (end int, whole bool) {
+// stringEnd returns the end of the string that begins at i. If the text ends before the string, closed is false and end is behind the last
+// complete character.
+func stringEnd(text []byte, i int) (end int, closed bool) {
 	end = i + 1
 	for i = end; i < len(text); end = i {
 		switch {

@@ -128,11 +128,11 @@ func formatOf[T any]() (*format, error) {
 	if name == "" {
 		name = "answer"
 	}
-	format := map[string]any{"name": name[:min(len(name), 64)], "schema": json.RawMessage(s)}
+	named := map[string]any{"name": name[:min(len(name), 64)], "schema": json.RawMessage(s)}
 	if allRequired(s) { // a server takes a strict schema only then; otherwise the answer is checked here all the same
-		format["strict"] = true
+		named["strict"] = true
 	}
-	if f.source, err = json.Marshal(map[string]any{"type": "json_schema", "json_schema": format}); err != nil {
+	if f.source, err = json.Marshal(map[string]any{"type": "json_schema", "json_schema": named}); err != nil {
 		return fail(err)
 	}
 	return f, nil
@@ -182,6 +182,7 @@ func allRequired(s []byte) bool {
 	return json.Unmarshal(s, &doc) == nil && strictly(doc)
 }
 
+// strictly is allRequired for a decoded schema.
 func strictly(doc any) bool {
 	switch doc := doc.(type) {
 	case []any:

@@ -7,18 +7,23 @@ import (
 // An attempt is one call while it is read, by the parsers that write the arguments themselves. It stores the text of the call, so that
 // the parser can return it as text if the call is unreadable.
 //
+// An attempt begins with begin. All its text is passed to keep; in an open call, fit first says how much may be read at once. A readable
+// attempt ends with end. An unreadable one has two steps: markUnreadable emits its text so far, and keep what follows, as text; at its end,
+// report emits the ParseError. becomeUnreadable and reject are markUnreadable for parsers that then only search for the end of the call,
+// where endUnreadable reports it.
+//
 // If a call exceeds max_payload_bytes, the parser continues in its state, so that it finds the same end of the call as it would in a
 // shorter one: keep emits the text of the call as unreadable, args drops the arguments, and end reports the error instead of closing the
 // call.
 type attempt struct {
 	reader
-	prose prose
-	name  string     // the name of the tool; "" before it is read
-	raw   []byte     // the text of the call; once bad is set, only its first maxExcerptBytes
-	total int        // the length of the call so far, in bytes
-	bad   lathe.Code // why the call is unreadable; "" while it is readable
-	depth int        // number of open marks in an unreadable call
-	free  int        // number of bytes of the call that do not count against max_payload_bytes
+	prose  prose
+	name   string     // the name of the tool; "" before it is read
+	raw    []byte     // the text of the call; once bad is set, only its first maxExcerptBytes
+	total  int        // the length of the call so far, in bytes
+	bad    lathe.Code // why the call is unreadable; "" while it is readable
+	depth  int        // number of open marks in an unreadable call
+	exempt int        // number of bytes of the call that do not count against max_payload_bytes
 
 	// For the parsers that use readTokens:
 	place         place
@@ -64,14 +69,14 @@ func (a *attempt) readTokens(s callSyntax) {
 
 // reject marks the attempt as unreadable because of text or mark, which the syntax does not allow here.
 func (a *attempt) reject(text string, mark int) {
-	a.spoil(lathe.CodePayloadParseError)
+	a.becomeUnreadable(lathe.CodePayloadParseError)
 	a.keep(text)
 	a.nest(mark)
 }
 
-// spoil marks the attempt as unreadable. It ends at the closing mark that matches its first, or at the end of the text if it has no marks.
-func (a *attempt) spoil(code lathe.Code) {
-	a.ruin(code)
+// becomeUnreadable marks the attempt as unreadable. It ends at the closing mark that matches its first, or at the end of the text if it has no marks.
+func (a *attempt) becomeUnreadable(code lathe.Code) {
+	a.markUnreadable(code)
 	a.depth, a.place = 1, insideUnreadable
 }
 
@@ -84,7 +89,7 @@ func (a *attempt) nest(mark int) {
 		a.depth--
 	}
 	if a.depth == 0 {
-		a.giveUp()
+		a.endUnreadable()
 	}
 }
 
@@ -93,7 +98,7 @@ func (a *attempt) WritesArguments() bool { return true }
 
 // begin starts a new attempt, whose text begins with text.
 func (a *attempt) begin(text string) {
-	a.raw, a.total, a.free, a.bad, a.name = a.raw[:0], 0, 0, "", ""
+	a.raw, a.total, a.exempt, a.bad, a.name = a.raw[:0], 0, 0, "", ""
 	a.keep(text)
 }
 
@@ -103,7 +108,7 @@ func (a *attempt) full(s string) bool {
 }
 
 // limit returns the maximal length of the call, in bytes.
-func (a *attempt) limit() int { return a.opts.MaxPayloadBytes + a.free }
+func (a *attempt) limit() int { return a.opts.MaxPayloadBytes + a.exempt }
 
 // fit returns how many bytes of s, which is not empty, the parser may read at once: as many as max_payload_bytes leaves room for, up to
 // the end of a rune, or all of s if the call already exceeds the limit. It marks the call as unreadable if there is no room.
@@ -113,7 +118,7 @@ func (a *attempt) fit(s string) int {
 	}
 	n := runeCut(s, min(len(s), max(0, a.limit()-a.total)))
 	if n == 0 {
-		a.ruin(lathe.CodePayloadTooLarge)
+		a.markUnreadable(lathe.CodePayloadTooLarge)
 		return len(s)
 	}
 	return n
@@ -123,7 +128,7 @@ func (a *attempt) fit(s string) int {
 func (a *attempt) keep(s string) {
 	a.total += len(s)
 	if a.open && a.bad == "" && a.total > a.limit() {
-		a.ruin(lathe.CodePayloadTooLarge)
+		a.markUnreadable(lathe.CodePayloadTooLarge)
 	}
 	if a.bad != "" {
 		a.emit(lathe.DeltaText, s)
@@ -132,9 +137,9 @@ func (a *attempt) keep(s string) {
 	a.raw = append(a.raw, s...)
 }
 
-// ruin marks the attempt as unreadable and emits its text as text. The ParseError follows at the end of the attempt, with the code of the
-// first ruin.
-func (a *attempt) ruin(code lathe.Code) {
+// markUnreadable marks the attempt as unreadable and emits its text as text. The ParseError follows at the end of the attempt, with the code of the
+// first call.
+func (a *attempt) markUnreadable(code lathe.Code) {
 	if a.bad != "" {
 		return
 	}
@@ -147,7 +152,7 @@ func (a *attempt) ruin(code lathe.Code) {
 // call.
 func (a *attempt) end(incomplete bool) {
 	if a.open && a.total > a.limit() {
-		a.ruin(lathe.CodePayloadTooLarge)
+		a.markUnreadable(lathe.CodePayloadTooLarge)
 	}
 	if a.bad != "" {
 		a.report()
@@ -162,8 +167,8 @@ func (a *attempt) report() {
 	a.bad = ""
 }
 
-// giveUp emits the ParseError of the attempt and returns to the text between calls.
-func (a *attempt) giveUp() {
+// endUnreadable emits the ParseError of the attempt and returns to the text between calls.
+func (a *attempt) endUnreadable() {
 	a.report()
 	a.leave()
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -34,29 +35,27 @@ type autoMarks struct {
 }
 
 var (
-	currentOpenings = sync.OnceValue(func() autoMarks { return openings(false) })
-	allOpenings     = sync.OnceValue(func() autoMarks { return openings(true) })
+	currentOpenings = sync.OnceValue(func() autoMarks {
+		return openings(func(d *Dialect) []string { return slices.Concat(d.marks, d.ownMarks) })
+	})
+	// allOpenings includes those of deprecated syntax.
+	allOpenings = sync.OnceValue(func() autoMarks {
+		return openings(func(d *Dialect) []string { return slices.Concat(d.marks, d.ownMarks, d.oldMarks) })
+	})
 )
 
-// openings returns the openings of all dialects of the table; deprecated includes those of deprecated syntax.
-func openings(deprecated bool) autoMarks {
-	var a autoMarks
+// openings returns the openings of all dialects of the table.
+func openings(of func(*Dialect) []string) autoMarks {
+	var all autoMarks
 	var list []string
-	add := func(d *Dialect, marks []string) {
-		for _, m := range marks {
-			list = append(list, strings.ToLower(m))
-			a.dialects = append(a.dialects, d)
-		}
-	}
 	for _, d := range table {
-		add(d, d.marks)
-		add(d, d.ownMarks)
-		if deprecated {
-			add(d, d.oldMarks)
+		for _, mark := range of(d) {
+			list = append(list, strings.ToLower(mark))
+			all.dialects = append(all.dialects, d)
 		}
 	}
-	a.marks = newMarks(true, withThink(list, plainThink)...)
-	return a
+	all.marks = newMarks(true, withThink(list, plainThink)...)
+	return all
 }
 
 func newAuto(o Options) Parser {

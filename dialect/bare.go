@@ -9,24 +9,31 @@ import (
 )
 
 // bareCalls reads a message as a call if its whole text is one JSON object, in a code fence or not, that has the name of an offered tool
-// and arguments of types that the tool's schema allows (bare_calls). It buffers text while the text may be such an object, and passes all
-// other deltas of its parser on.
+// and arguments of types that the tool's schema allows (bare_calls), such as {"name":"write","arguments":{"path":"a.txt"}}. It buffers text
+// while the text may be such an object, and passes all other deltas of its parser on.
 type bareCalls struct {
 	wrapped
-	opts    Options
-	held    []lathe.Delta // the buffered text, which may be a call
-	size    int           // number of bytes of held
-	unread  string        // the end of held that is not scanned yet
-	fenced  bool          // a code fence precedes the object
-	begun   bool          // the object has begun
-	object  jsonScan      // scanner of the object
-	looked  int           // number of bytes examined; a test proves by it that the time is linear
-	decided bool          // the text is no call: all deltas are passed on
-	deltas  []lathe.Delta // the deltas of the last piece
+	opts   Options
+	state  bareState
+	held   []lathe.Delta // the buffered text, which may be a call
+	size   int           // number of bytes of held
+	unread string        // the end of held that is not scanned yet
+	object jsonScan      // scanner of the object
+	looked int           // number of bytes examined; a test proves by it that the time is linear
+	deltas []lathe.Delta // the deltas of the last piece
 }
 
+type bareState uint8
+
+const (
+	bareBegin  bareState = iota // before the object and a code fence around it
+	bareFenced                  // after the opening of a code fence
+	bareObject                  // in the object or after it
+	bareText                    // the text is no call: all deltas are passed on
+)
+
 func (b *bareCalls) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if b.decided {
+	if b.state == bareText {
 		return b.Parser.Append(dst, text)
 	}
 	b.deltas = b.Parser.Append(b.deltas[:0], text)
@@ -34,12 +41,13 @@ func (b *bareCalls) Append(dst []lathe.Delta, text string) []lathe.Delta {
 }
 
 func (b *bareCalls) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
-	if b.decided {
+	if b.state == bareText {
 		return b.Parser.Flush(dst)
 	}
 	var err error
 	b.deltas, err = b.Parser.Flush(b.deltas[:0])
-	if dst = b.pass(dst); b.decided {
+	dst = b.pass(dst)
+	if b.state == bareText {
 		return dst, err
 	}
 	if c, ok := b.call(); ok {
@@ -53,7 +61,7 @@ func (b *bareCalls) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 func (b *bareCalls) pass(dst []lathe.Delta) []lathe.Delta {
 	for _, d := range b.deltas {
 		switch {
-		case b.decided, d.Kind == lathe.DeltaReasoning && len(b.held) == 0:
+		case b.state == bareText, d.Kind == lathe.DeltaReasoning && len(b.held) == 0:
 			dst = append(dst, d)
 		case d.Kind == lathe.DeltaText && !d.Unreadable && b.mayContinue(d.Text):
 			b.held = append(b.held, d)
@@ -67,38 +75,39 @@ func (b *bareCalls) pass(dst []lathe.Delta) []lathe.Delta {
 // release appends the buffered deltas to dst and ends the search: the text is no call.
 func (b *bareCalls) release(dst []lathe.Delta) []lathe.Delta {
 	dst = append(dst, b.held...)
-	b.decided, b.held = true, nil
+	b.state, b.held = bareText, nil
 	return dst
 }
 
 // mayContinue reads the next text and reports whether the message may still be one call.
 func (b *bareCalls) mayContinue(text string) bool {
-	if b.size += len(text); b.size > b.opts.MaxPayloadBytes {
+	b.size += len(text)
+	if b.size > b.opts.MaxPayloadBytes {
 		return false
 	}
 	b.unread += text
 	b.looked += len(b.unread)
 	b.unread = trimSpace(b.unread)
-	if !b.begun && !b.fenced {
+	if b.state == bareBegin {
 		if strings.HasPrefix(fence+"json", b.unread) {
 			return true
 		}
 		if after, ok := strings.CutPrefix(b.unread, fence); ok {
-			b.fenced, b.unread = true, trimSpace(strings.TrimPrefix(after, "json"))
+			b.state, b.unread = bareFenced, trimSpace(strings.TrimPrefix(after, "json"))
 		}
 	}
 	if b.unread == "" {
 		return true
 	}
-	if !b.begun {
-		b.begun, b.object = true, jsonScan{lax: true}
+	if b.state != bareObject {
+		b.state, b.object = bareObject, jsonScan{lax: true}
 		if b.unread[0] != '{' {
 			return false
 		}
 	}
 	b.unread = trimSpace(b.unread[b.object.scan(b.unread):])
-	closes := b.object.state == jsonDone && strings.HasPrefix(b.unread, "`") && len(b.unread) <= maxGapBytes // a fence
-	return b.object.state != jsonBad && (b.unread == "" || closes)
+	closesFence := b.object.state == jsonDone && strings.HasPrefix(b.unread, "`") && len(b.unread) <= maxGapBytes
+	return b.object.state != jsonBad && (b.unread == "" || closesFence)
 }
 
 // call returns the call that the whole text describes; false if it describes none of an offered tool.

@@ -64,7 +64,8 @@ func (d *Dialect) Constrain(opts *ConstraintOptions) (*Constraint, error) {
 	if len(tools) == 0 {
 		return fail(errors.New("there is no tool to call"))
 	}
-	c := &constrainer{b: &gbnf.Builder{}, layout: d.form.layout(), must: o.Choice.Mode == lathe.ChoiceRequired || o.Choice.Mode == lathe.ChoiceFunction, single: o.SingleCall}
+	must := o.Choice.Mode == lathe.ChoiceRequired || o.Choice.Mode == lathe.ChoiceFunction
+	c := &constrainer{b: &gbnf.Builder{}, layout: d.form.layout(), must: must, single: o.SingleCall}
 	for _, t := range tools {
 		if safeName(t.Name) != t.Name || t.Name == "" {
 			return fail(fmt.Errorf("the dialect cannot write the tool name %.64q", t.Name))
@@ -91,7 +92,11 @@ func (d *Dialect) Constrain(opts *ConstraintOptions) (*Constraint, error) {
 	return out, nil
 }
 
-// A callLayout describes how a dialect writes the calls of a turn.
+// A callLayout describes how a dialect writes the calls of a turn. Those of
+//
+//	[TOOLS]add({"a":1}),sub({"b":2})[/TOOLS]
+//
+// have the pieces NAME, `(`, the arguments and `)`, before `[TOOLS]`, between `","`, separator `,` and after `[/TOOLS]`.
 type callLayout struct {
 	// call returns the pieces of a call of the tool t.
 	call func(c *constrainer, t *lathe.ToolSpec) []piece
@@ -100,14 +105,11 @@ type callLayout struct {
 	before, after      string
 	between, separator string
 	// marks are texts that the text of the turn must not contain, because the parser would read a call there.
-	marks []string
-	// quiet: the dialect has no mark that text cannot contain; a call begins a line.
-	quiet bool
-	// starts: the turn begins inside a call, because the prompt ends with the text before.
-	starts bool
-	// once: a turn has at most one call or one list of calls.
-	once  bool
-	think thinkMarks // the marks of thinking; zero if the dialect has none
+	marks  []string
+	quiet  bool       // the dialect has no mark that text cannot contain; a call begins a line
+	starts bool       // the turn begins inside a call, because the prompt ends with the text before
+	once   bool       // a turn has at most one call or one list of calls
+	think  thinkMarks // the marks of thinking
 	// root returns the grammar expression of the whole turn, for dialects whose turns have another form; nil otherwise.
 	root func(c *constrainer) string
 }
@@ -132,10 +134,11 @@ func (p *piece) expression() string {
 
 // A constrainer builds one Constraint.
 type constrainer struct {
-	b            *gbnf.Builder
-	layout       *callLayout
-	must, single bool
-	calls        [][]piece // the pieces of the call of each tool
+	b      *gbnf.Builder
+	layout *callLayout
+	must   bool      // the turn must have a call
+	single bool      // the turn has at most one call
+	calls  [][]piece // the pieces of the call of each tool
 }
 
 // joined returns the pieces, with adjacent texts merged into one piece.
@@ -172,7 +175,7 @@ func (c *constrainer) root() string {
 	if !c.single && l.between != "" {
 		group = gbnf.Sequence(call, gbnf.Repeat(gbnf.Sequence(l.between, call), 0, -1))
 	}
-	group = c.b.Rule("calls", gbnf.Sequence(literal1(l.before), group, literal1(l.after)))
+	group = c.b.Rule("calls", gbnf.Sequence(optionalText(l.before), group, optionalText(l.after)))
 	turn := group
 	if !c.single && !l.once {
 		turn = gbnf.Sequence(group, gbnf.Repeat(gbnf.Sequence(`"\n"?`, group), 0, -1))
@@ -180,31 +183,36 @@ func (c *constrainer) root() string {
 	if l.starts {
 		return c.startedRoot(call)
 	}
-	thinking := ""
-	marks := l.marks
-	if l.think != (thinkMarks{}) {
-		marks = append(slices.Clone(l.marks), l.think[0], l.think[1])
-		thought, open := c.b.TextWithout(marks), gbnf.Literal(l.think[0])
-		rule := func(open string) string {
-			return c.b.Rule("thinking", gbnf.Sequence(open, thought, gbnf.Literal(l.think[1]), `"\n"{0,2}`))
-		}
-		thinking = rule(open)
-		if !c.must { // the prompt may have opened the block
-			thinking = rule(gbnf.Optional(open))
-		}
-	}
-	if c.must {
-		return gbnf.Sequence(gbnf.Optional(thinking), turn)
-	}
-	if l.quiet {
+	marks := append(slices.Clone(l.marks), l.think[0], l.think[1])
+	thinking := c.thinking(marks)
+	switch {
+	case c.must:
+		return gbnf.Sequence(thinking, turn)
+	case l.quiet:
+		const anywhere, atLineEnd = false, true // where the text may end
 		begins := c.begins(l.before)
-		return gbnf.Sequence(gbnf.Optional(thinking), gbnf.AnyOf([]string{c.b.Lines(begins, false), gbnf.Sequence(c.b.Lines(begins, true), turn)}))
+		answer, text := c.b.Lines(begins, anywhere), c.b.Lines(begins, atLineEnd)
+		return gbnf.Sequence(thinking, gbnf.AnyOf([]string{answer, gbnf.Sequence(text, turn)}))
 	}
-	return gbnf.Sequence(gbnf.Optional(thinking), c.b.TextWithout(marks), gbnf.Optional(turn))
+	return gbnf.Sequence(thinking, c.b.TextWithout(marks), gbnf.Optional(turn))
 }
 
-// literal1 returns the grammar expression of text, which may be empty.
-func literal1(text string) string {
+// thinking returns the grammar expression of an optional block of thinking, whose text contains none of the marks.
+func (c *constrainer) thinking(marks []string) string {
+	think := c.layout.think
+	text, open := c.b.TextWithout(marks), gbnf.Literal(think[0])
+	rule := func(open string) string {
+		return c.b.Rule("thinking", gbnf.Sequence(open, text, gbnf.Literal(think[1]), `"\n"{0,2}`))
+	}
+	block := rule(open)
+	if !c.must { // the prompt may have opened the block
+		block = rule(gbnf.Optional(open))
+	}
+	return gbnf.Optional(block)
+}
+
+// optionalText returns the grammar expression of text, which may be "".
+func optionalText(text string) string {
 	if text == "" {
 		return gbnf.Empty
 	}

@@ -10,8 +10,8 @@ import (
 // layout derives the callLayout of a family from call, the pattern of a call that its form writes: see [jsonForm].
 func (f *jsonFamily) layout(call string) *callLayout {
 	l := &callLayout{think: f.think, marks: f.openings(), starts: f.starts}
-	places := newPattern(call)
-	first, last := &places[0], &places[len(places)-1]
+	parts := newPattern(call)
+	first, last := &parts[0], &parts[len(parts)-1] // the texts before the first placeholder and after the last
 	for _, s := range f.sections {
 		if strings.HasPrefix(*first, s[0]) && strings.HasSuffix(*last, s[1]) {
 			l.before, l.after, l.between, l.separator = s[0], s[1], `"\n"?`, ""
@@ -30,24 +30,25 @@ func (f *jsonFamily) layout(call string) *callLayout {
 	l.once = l.quiet
 	l.call = func(c *constrainer, t *lathe.ToolSpec) []piece {
 		var out []piece
-		for i, s := range places {
+		for i, s := range parts {
+			isText := i%2 == 0
 			switch {
-			case i%2 == 0 && s == "":
-			case i%2 == 0:
+			case isText && s == "":
+			case isText:
 				out = append(out, piece{text: s})
-			case s == "N":
+			case s == placeQuotedName:
 				out = append(out, piece{text: `"`}, piece{text: t.Name, name: true}, piece{text: `"`})
-			case s == "n":
+			case s == placeName:
 				out = append(out, piece{text: t.Name, name: true})
-			case s == "I":
+			case s == placeQuotedID:
 				out = append(out, piece{text: `"`}, f.idPiece(), piece{text: `"`})
-			case s == "i" && f.id == idInName:
+			case s == placeID && f.id == idInName:
 				out = append(out, piece{text: "functions."}, piece{text: t.Name, name: true}, piece{text: ":"}, regexPiece("[0-9]{1,3}"))
-			case s == "i" && f.id == idLate:
+			case s == placeID && f.id == idLate:
 				out = append(out, optionalID)
-			case s == "i":
+			case s == placeID:
 				out = append(out, f.idPiece())
-			default:
+			default: // placeText
 				out = append(out, c.arguments(t))
 			}
 		}

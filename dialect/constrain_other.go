@@ -6,6 +6,9 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
+// This file describes, for constraints, the calls of dialects whose arguments are neither JSON nor tagged: the brace syntax of a gemmaForm,
+// call:add{a:1}, and the keyword arguments of a pythonicForm, add(a=1).
+
 // callLayout returns the callLayout of the dialects of a gemmaForm.
 func (f *gemmaForm) callLayout() *callLayout {
 	style := &gbnf.Style{
@@ -55,7 +58,7 @@ func (f *pythonicForm) callLayout() *callLayout {
 // its members, or a name is no Python identifier, the arguments are `**` and a JSON object.
 func (f *pythonicForm) keywords(c *constrainer, t *lathe.ToolSpec) string {
 	schema := argumentsSchema(t)
-	asJSON := func() string { return gbnf.Sequence(`"**"`, c.value(t)) }
+	asJSON := func() string { return gbnf.Sequence(`"**"`, c.value(t)) } // **{"a":1}
 	if isComposed(schema) {
 		return asJSON()
 	}

@@ -10,7 +10,10 @@ import (
 )
 
 // tag returns the structural tag of a turn: free text up to a trigger, which begins a tag. A tag is one call, or a list of calls with its
-// marks.
+// marks:
+//
+//	{"type":"structural_tag","format":{"type":"triggered_tags","triggers":["<tool_call>"],"tags":[
+//	  {"type":"tag","begin":"<tool_call>{\"name\": \"add\", …","content":{"type":"json_schema",…},"end":"}</tool_call>"}],…}}
 func (c *constrainer) tag() (string, error) {
 	l := c.layout
 	before, after := l.before, l.after
@@ -31,13 +34,14 @@ func (c *constrainer) tag() (string, error) {
 	} else {
 		tags = []string{tagFormat(l.before, c.section(tags), l.after)}
 	}
-	return `{"type":"structural_tag","format":` + triggered(triggers, tags, c.must, c.single || l.once) + "}", nil
+	calls := triggeredTags{triggers: triggers, tags: tags, atLeastOne: c.must, stopAfterFirst: c.single || l.once}
+	return `{"type":"structural_tag","format":` + calls.format() + "}", nil
 }
 
 // section returns the format of the calls inside the marks of a section or of a list.
 func (c *constrainer) section(calls []string) string {
 	if c.layout.separator == "" {
-		return triggered(shortest(c.begins("")), calls, true, c.single)
+		return triggeredTags{triggers: shortest(c.begins("")), tags: calls, atLeastOne: true, stopAfterFirst: c.single}.format()
 	}
 	end := "}"
 	if c.single {
@@ -85,14 +89,22 @@ func tagFormat(begin, content, end string) string {
 	return fmt.Sprintf(`{"type":"tag","begin":%s,"content":%s,"end":%s}`, quoteJSON(begin), content, quoteJSON(end))
 }
 
-// triggered returns the format of free text in which each of triggers begins one of tags. must requires at least one tag, single ends the
-// turn after the first.
-func triggered(triggers, tags []string, must, single bool) string {
-	var quoted []string
-	for _, t := range triggers {
-		quoted = append(quoted, quoteJSON(t))
+// triggeredTags are free text in which each of triggers begins one of tags.
+type triggeredTags struct {
+	triggers       []string
+	tags           []string // their formats
+	atLeastOne     bool
+	stopAfterFirst bool // the turn ends after the first tag
+}
+
+// format returns the format of the tags.
+func (t triggeredTags) format() string {
+	var triggers []string
+	for _, text := range t.triggers {
+		triggers = append(triggers, quoteJSON(text))
 	}
-	return fmt.Sprintf(`{"type":"triggered_tags","triggers":%s,"tags":%s,"at_least_one":%t,"stop_after_first":%t}`, array(quoted), array(tags), must, single)
+	return fmt.Sprintf(`{"type":"triggered_tags","triggers":%s,"tags":%s,"at_least_one":%t,"stop_after_first":%t}`,
+		array(triggers), array(t.tags), t.atLeastOne, t.stopAfterFirst)
 }
 
 // array returns a JSON array with these elements.

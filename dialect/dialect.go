@@ -76,11 +76,13 @@ const (
 
 // bounded returns o with all limits on calls set.
 func (o Options) bounded() Options {
-	if o.toolPayload = maxToolPayload; o.MaxPayloadBytes > 0 && o.MaxPayloadBytes != math.MaxInt {
+	o.toolPayload = maxToolPayload
+	if o.MaxPayloadBytes > 0 && o.MaxPayloadBytes != math.MaxInt {
 		o.toolPayload = o.MaxPayloadBytes
 		return o
 	}
-	if o.MaxPayloadBytes = o.MaxArgsBytes; o.MaxPayloadBytes <= 0 {
+	o.MaxPayloadBytes = o.MaxArgsBytes
+	if o.MaxPayloadBytes <= 0 {
 		o.MaxPayloadBytes = lathe.Limits{}.WithDefaults().MaxToolArgsBytes
 	}
 	o.MaxPayloadBytes += maxMarkup

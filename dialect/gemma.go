@@ -7,7 +7,9 @@ import (
 )
 
 // A gemmaForm is the row of a dialect that writes calls as `call:NAME{key:value,…}` between marks. A string in it is surrounded by quote
-// marks of the format, and nothing in the string is escaped.
+// marks of the format, and nothing in the string is escaped:
+//
+//	<|tool_call>call:write{path:<|"|>a.txt<|"|>,n:3}call:list{}<tool_call|>
 type gemmaForm struct {
 	open, close, quote string
 	drops              []string   // marks without content, such as the end of the turn: the parser removes them
@@ -15,7 +17,7 @@ type gemmaForm struct {
 	bareThink          string     // another opening of the block of thinking; "" if none exists
 
 	marks *marks
-	base  int
+	base  int // index in marks of the opening mark of think; its closing mark and bareThink follow
 }
 
 // The marks of a gemmaForm by their index in the list of marks; drops follow from gemmaDrops.
@@ -38,7 +40,7 @@ func newGemmaForm(f gemmaForm) *gemmaForm {
 }
 
 func (f *gemmaForm) parser(o Options) Parser {
-	g := &gemma{attempt: attempt{reader: newReader(o, f.marks), opens: gemmaOpen, closes: gemmaClose}, f: f}
+	g := &gemma{attempt: attempt{reader: newReader(o, f.marks), opens: gemmaOpen, closes: gemmaClose}, form: f}
 	g.reader.run, g.reader.close = func() { g.readTokens(g) }, g.finish
 	g.prose = newProse(&g.reader, f.base)
 	g.lit.bare, g.lit.emit = true, g.args
@@ -48,7 +50,7 @@ func (f *gemmaForm) parser(o Options) Parser {
 // gemma is the parser of a gemmaForm. It returns the arguments as they arrive. One pair of marks may contain several calls.
 type gemma struct {
 	attempt
-	f     *gemmaForm // the row of the dialect
+	form  *gemmaForm // the row of the dialect
 	state gemmaState // the part of the call
 	head  []byte     // the part of `call:NAME` that was read
 	lit   literal    // reads the arguments
@@ -66,8 +68,8 @@ const gemmaCall = "call:"
 
 // outside reads a token between calls.
 func (g *gemma) outside(text string, mark int) {
-	if mark == g.f.base+2 { // the other opening of the block of thinking
-		mark = g.f.base
+	if bareThink := g.form.base + 2; mark == bareThink {
+		mark = g.form.base
 	}
 	switch {
 	case mark < 0:
@@ -89,7 +91,7 @@ func (g *gemma) outside(text string, mark int) {
 func (g *gemma) inside(text string, mark int) {
 	inArgs := g.state == gemmaArgs
 	switch {
-	case inArgs && mark == gemmaQuote && g.lit.atMark():
+	case inArgs && mark == gemmaQuote && g.lit.stringMark():
 		if g.lit.state == literalBad {
 			g.reject(text, mark)
 		} else {
@@ -98,7 +100,7 @@ func (g *gemma) inside(text string, mark int) {
 	case inArgs && (mark < 0 || g.lit.inString()):
 		g.readArgs(text)
 	case g.state == gemmaTail && mark == gemmaClose && len(g.head) == 0:
-		g.end(false)
+		g.end(whole)
 		g.leave()
 		g.place = afterCall
 	case mark < 0:
@@ -115,7 +117,7 @@ func (g *gemma) readHead(text string) {
 		switch {
 		case space(c) && len(g.head) == 0:
 			if g.full(text[:1]) {
-				g.spoil(lathe.CodePayloadTooLarge)
+				g.becomeUnreadable(lathe.CodePayloadTooLarge)
 				g.keep(text)
 				return
 			}
@@ -128,7 +130,7 @@ func (g *gemma) readHead(text string) {
 		case g.state == gemmaTail: // a further call may begin here; until its head is complete, the call before is open
 			text = text[1:]
 			if g.head = append(g.head, c); len(g.head) == len(gemmaCall) {
-				g.end(false)
+				g.end(whole)
 				g.begin(gemmaCall)
 				g.state = gemmaHead
 			}
@@ -149,7 +151,7 @@ func (g *gemma) openCall(text string) {
 		return
 	}
 	g.name = g.toolName([]byte(name))
-	g.start("", g.name, false)
+	g.start("", g.name)
 	g.lit.reset()
 	g.state = gemmaArgs
 	g.readArgs(text)
@@ -184,12 +186,12 @@ func (g *gemma) reject(text string, mark int) {
 func (g *gemma) finish() {
 	switch {
 	case g.place == insideUnreadable:
-		g.giveUp()
+		g.endUnreadable()
 	case g.place != insideCall:
 	case g.state == gemmaHead:
 		g.cut = true
-		g.spoil(lathe.CodeIncompleteCall)
-		g.giveUp()
+		g.becomeUnreadable(lathe.CodeIncompleteCall)
+		g.endUnreadable()
 	default:
 		g.end(g.state == gemmaArgs)
 	}

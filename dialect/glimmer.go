@@ -6,87 +6,106 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
+// The dialect glimmer, whose turn is a sequence of messages. A header names the recipient of each message: `self` for thinking, `user` for
+// the answer, or a tool. After `<|start|>assistant` of the prompt the model writes
+//
+//	 to=self<|message|>Hm.<|eom|><|start|>assistant to=write<|message|><atem:function_calls>
+//	<atem:invoke name="write">
+//	…
+//	</atem:function_calls><|eot|>
+//
+// This file reads the headers, and the content of messages outside of calls. The other methods of tagged read the calls.
+
 // maxTurnBytes is the maximal length, in bytes, of the header of a message.
 const maxTurnBytes = 256
 
-// A turn is the message being read, in a dialect whose text is a sequence of messages: ` to=NAME`, a mark, and the content. The content
-// is shown text for `user`, thinking for `self`, and calls for the name of a tool.
-type turn struct {
-	header bool   // the parser is in the header
-	text   []byte // the text of the header so far
-	to     string // the recipient of the message, from its header
-	inked  bool   // the message has had text
-	quiet  bool   // the recipient is the user: only the call of an offered tool counts as a call
-	called bool   // the message has had a call
-	junk   bool   // the unreadable attempt is a whole message, not a call
+// A message is the message being read. Only the methods in this file change it. A parser of another dialect retains the zero value.
+type message struct {
+	phase  messagePhase
+	header string // the text of the header so far
+	to     string // the recipient, once the header has ended; "" for content without a header
 }
+
+type messagePhase uint8
+
+const (
+	messageEmpty      messagePhase = iota // in the content, which is only white space so far
+	messageHeader                         // in the header
+	messageCalls                          // in the content, which has had calls and no text
+	messageText                           // in the content, which has had text
+	messageUnreadable                     // the content is text for an offered tool: the whole message is one unreadable call
+)
 
 const (
 	toUser = "user"
 	toSelf = "self"
 )
 
-// inTurn reads a token between calls. It returns false if the token is text that the caller must emit, or opens a call.
-func (t *tagged) inTurn(text string, mark int, r role) bool {
-	if t.turn.header {
+// inMessage reads a token between calls. It returns false if the token is text that the caller must emit, or opens a call.
+func (t *tagged) inMessage(text string, mark int, r role) bool {
+	m := &t.message
+	if m.phase == messageHeader {
 		return t.inHeader(text, mark, r)
 	}
 	switch {
 	case r == roleStart || r == roleEnd:
-		t.turn = turn{header: true, text: t.turn.text[:0]}
+		*m = message{phase: messageHeader}
 		t.prose.mask.fresh()
 		return true
-	case t.turn.to == toSelf:
+	case m.to == toSelf:
 		t.emit(lathe.DeltaReasoning, text)
 		return true
-	case r == roleWrap:
-		t.turn.called = true
-		if t.turn.quiet = t.turn.to == toUser; t.turn.quiet && t.turn.inked {
-			t.prose.text(text)
-			return true
+	case r == roleWrap && (m.phase != messageText || m.to != toUser):
+		if m.phase == messageEmpty {
+			m.phase = messageCalls
 		}
 		return false
-	case r == roleCall, r == roleMessage:
-		t.turn.inked = true
+	case r == roleWrap || r == roleCall || r == roleMessage:
+		m.phase = messageText
 		t.prose.text(text)
 		return true
-	}
-	blank := mark < 0 && trimSpace(text) == ""
-	if !blank && !t.turn.inked && t.turn.to != "" && t.turn.to != toUser && t.prose.think == 0 && t.knows(t.turn.to) && !t.turn.called {
+	case mark < 0 && trimSpace(text) == "":
+		return false
+	case m.phase == messageEmpty && t.prose.think == 0 && m.toTool() && t.knows(m.to):
 		t.begin("")
-		t.name = t.toolName([]byte(t.turn.to))
-		t.turn.junk = true
-		t.spoil(lathe.CodePayloadParseError)
+		t.name = t.toolName([]byte(m.to))
+		t.becomeUnreadable(lathe.CodePayloadParseError)
 		t.keep(text)
+		m.phase = messageUnreadable
 		return true
 	}
-	t.turn.inked = t.turn.inked || !blank
+	m.phase = messageText
 	return false
 }
 
+// toTool reports whether the recipient of a message may be a tool.
+func (m *message) toTool() bool { return m.to != "" && m.to != toUser }
+
 // inHeader reads a token of the header of a message. Text that cannot be a header is emitted as text.
 func (t *tagged) inHeader(text string, mark int, r role) bool {
-	switch {
-	case r == roleMessage:
-		t.turn = turn{to: strings.TrimPrefix(trimSpace(string(t.turn.text)), "to="), text: t.turn.text[:0]}
+	m := &t.message
+	switch r {
+	case roleMessage:
+		*m = message{to: strings.TrimPrefix(trimSpace(m.header), "to=")}
 		return true
-	case r == roleStart || r == roleEnd:
-		t.turn.text = t.turn.text[:0]
+	case roleStart, roleEnd:
+		m.header = ""
 		return true
 	}
-	if mark < 0 && len(t.turn.text)+len(text) <= maxTurnBytes {
-		if t.turn.text = append(t.turn.text, text...); isTurnHeader(string(t.turn.text)) {
+	header := m.header
+	if mark < 0 {
+		header += text
+		if len(header) <= maxTurnBytes && isTurnHeader(header) {
+			m.header = header
 			return true
 		}
-		text = ""
 	}
-	header := string(t.turn.text) + text
-	if mark >= 0 {
-		header = string(t.turn.text)
+	*m = message{}
+	if trimSpace(header) != "" {
+		m.phase = messageText
 	}
-	t.turn = turn{text: t.turn.text[:0], inked: trimSpace(header) != ""}
 	t.prose.text(header)
-	return mark < 0 || t.inTurn(text, mark, r)
+	return mark < 0 || t.inMessage(text, mark, r)
 }
 
 // isTurnHeader reports whether s may be the beginning of a message header.
@@ -98,28 +117,40 @@ func isTurnHeader(s string) bool {
 	return strings.HasPrefix(s, "to=") && !strings.ContainsAny(s, " \n<")
 }
 
-// called returns the name of the tool that an invocation calls, or "" if the recipient of the message is another tool. It corrects two
+// inUnreadableMessage reads a token of a message in the phase messageUnreadable, which ends with the message.
+func (t *tagged) inUnreadableMessage(text string, r role) {
+	if r != roleStart && r != roleEnd {
+		t.keep(text)
+		return
+	}
+	t.endUnreadable()
+	t.message = message{phase: messageHeader}
+}
+
+// invokedName returns the name of the tool that an invocation calls, or "" if the recipient of the message is another tool. It corrects two
 // errors of models: the name repeated as its own namespace (NAME.NAME), and a mark inside the name.
-func (t *tagged) called(name string) string {
-	name = strings.ReplaceAll(name, t.g.message[0], "")
+func (t *tagged) invokedName(name string) string {
+	name = strings.ReplaceAll(name, t.grammar.message[0], "")
 	name = t.unrepeated(name)
-	if to := t.unrepeated(t.turn.to); t.knows(to) && to != name {
+	if to := t.unrepeated(t.message.to); t.knows(to) && to != name {
 		return ""
 	}
 	return name
 }
 
 // unrepeated returns NAME for NAME.NAME, if that is the name of an offered tool and NAME.NAME is not.
-func (t *tagged) unrepeated(name string) string {
-	if front, back, ok := strings.Cut(name, "."); ok && front == back && !t.knows(name) && t.knows(front) {
+func (r *reader) unrepeated(name string) string {
+	front, back, ok := strings.Cut(name, ".")
+	if ok && front == back && !r.knows(name) && r.knows(front) {
 		return front
 	}
 	return name
 }
 
-// closeTurn ends the text inside a header. A header that begins with "to=" is markup and dropped; other text is emitted.
-func (t *tagged) closeTurn() {
-	if header := string(t.turn.text); t.turn.header && !strings.HasPrefix(trimSpace(header), "to=") {
-		t.prose.text(header)
+// endHeader ends the text inside a header. A header that begins with "to=" is markup and dropped; other text is emitted.
+func (t *tagged) endHeader() {
+	m := &t.message
+	if m.phase == messageHeader && !strings.HasPrefix(trimSpace(m.header), "to=") {
+		t.prose.text(m.header)
 	}
 }

@@ -3,9 +3,13 @@ package dialect
 // A grammar is the row of a dialect whose calls are tags around unquoted values: the tags, each with its spellings, and how names and
 // values are written in them. The parser tagged reads them all:
 //
-//	wrap [ call NAME callClose ] { param KEY keyClose VALUE paramClose } callClose wrapClose
+//	wrap call NAME { param KEY VALUE paramClose } callClose wrapClose
+//	<tool_call> <function=write> <parameter=path> a.txt </parameter> </function> </tool_call>
 //
-// If call is empty, the name follows wrap. If keyClose is set, the key is the content of param, and valueTag opens the value.
+// If call is empty, the name follows wrap. If keyClose is set, the key is the content of param, and valueTag opens the value:
+//
+//	wrap NAME { param KEY keyClose valueTag VALUE paramClose } wrapClose
+//	<tool_call>write <arg_key>path</arg_key> <arg_value>a.txt</arg_value> </tool_call>
 type grammar struct {
 	wrap, wrapClose    []string
 	call, callClose    []string
@@ -93,10 +97,12 @@ func (g *grammar) role(mark int) role {
 }
 
 func (g *grammar) parser(o Options) Parser {
-	t := &tagged{attempt: attempt{reader: newReader(o, g.marks)}, g: g}
+	t := &tagged{attempt: attempt{reader: newReader(o, g.marks)}, grammar: g}
 	t.reader.run, t.reader.close = t.read, t.finish
 	t.prose = newProse(&t.reader, len(g.list))
-	t.turn.header = g.messages
+	if g.messages {
+		t.message.phase = messageHeader
+	}
 	t.value.init(&t.reader)
 	t.value.python = g.python
 	t.payload.init(&t.reader, o.MaxPayloadBytes, plainPayload)

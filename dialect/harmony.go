@@ -32,29 +32,30 @@ var (
 		"assistantanalysis", "assistantcommentary", "assistantfinal")...)
 )
 
-// harmony is the parser of the format of gpt-oss. The text of a turn begins inside a header, after `<|start|>assistant`, or has no mark
-// at all.
+// harmony is the parser of the format of gpt-oss. A turn is a sequence of messages, each with a header and a content:
+//
+//	<|channel|>analysis<|message|>I should write it.<|end|><|start|>assistant<|channel|>commentary to=functions.write
+//	<|constrain|>json<|message|>{"path":"a.txt"}<|call|>
+//
+// The text of a turn begins inside a header, after `<|start|>assistant`, or has no mark at all: see harmony_begin.go. harmony_header.go
+// parses headers.
 type harmony struct {
 	reader
 	state  harmonyState
 	kind   lathe.DeltaKind // the kind of the open message's text
-	header header
-	lead   []byte // text before the first mark, or after a message, that may still be part of a header
+	header header          // the header being read, or that of the open message
+	lead   []byte          // text before the first mark, or after a message, that may still be part of a header
 
-	js  jsonScan // scanner of the arguments
-	raw bool     // the arguments are not JSON: the next mark that endsContent ends them
+	// The open call.
+	tool      string  // the name of the tool
+	scan      argScan // scans the arguments
+	arguments []byte  // the arguments so far; at most max_payload_bytes
+	argsLen   int     // the length, in bytes, of arguments that exceed max_payload_bytes
+	payload   payload // the payload of a message on the `tool` channel
+	turnEnds  []byte  // marks inside a string of the arguments or the payload, buffered because they end the turn if no text follows
 
-	tool string // the tool of the open call
-	kept []byte // the arguments so far; at most max_payload_bytes
-	shut []byte // marks inside a string of the arguments, buffered because they end the turn if no text follows
-	over int    // the length, in bytes, of a call's arguments that exceed max_payload_bytes
-
-	payload payload // the payload of a message on the `tool` channel
-
-	inFinal bool // the open message is on the final channel
-	final   bool // a final message was closed
-	between bool // a message of another channel followed the final one
-	count   Anomalies
+	order messageOrder
+	count Anomalies
 }
 
 type harmonyState uint8
@@ -74,7 +75,7 @@ const (
 func newHarmony(o Options) Parser {
 	h := &harmony{reader: newReader(o, harmonyMarks)}
 	h.reader.run, h.reader.close = h.read, h.finish
-	h.ends = false
+	h.holdsEnds = false
 	h.payload.init(&h.reader, o.toolPayload, harmonyPayload)
 	return h
 }
@@ -106,7 +107,7 @@ func (h *harmony) read() {
 
 // text reads a run of text without marks.
 func (h *harmony) text(s string) {
-	h.unshut()
+	h.addTurnEnds()
 	switch h.state {
 	case harmonyText:
 		h.emit(h.kind, s)
@@ -119,12 +120,13 @@ func (h *harmony) text(s string) {
 	case harmonyHeader:
 		if !h.header.add(s) {
 			h.count.Header++
-			h.spill()
+			h.headerIsText()
 			h.emit(h.kind, s)
 		}
 	case harmonyBetween:
 		s = trimSpace(string(h.lead) + s)
-		if h.lead = append(h.lead[:0], s...); !isRoleLead(s) {
+		h.lead = append(h.lead[:0], s...)
+		if !isRoleLead(s) {
 			h.stray()
 		}
 	case harmonyLead:
@@ -138,69 +140,60 @@ func (h *harmony) mark(mark int, text string) {
 	if h.state == harmonyBetween && len(h.lead) > 0 {
 		h.roleLead(mark)
 	}
-	if (mark == markEnd || mark == markReturn || mark == markCall) && h.inString() && len(h.shut)+len(text) <= maxTurnEndBytes {
-		h.shut = append(h.shut, text...)
+	if h.state != harmonyOver && h.inString() && endsTurn(mark) && len(h.turnEnds)+len(text) <= maxTurnEndBytes {
+		h.turnEnds = append(h.turnEnds, text...)
 		return
 	}
-	h.unshut()
-	switch h.state {
-	case harmonyArgs:
-		if !h.raw && h.js.inString() || !endsContent(mark) {
-			h.argText(text)
-			return
-		}
-	case harmonyOver:
-		if !h.raw && h.js.inString() || !endsContent(mark) {
-			h.overText(text)
-			return
-		}
-	case harmonyTool:
-		if h.payload.inString() || !endsContent(mark) {
-			h.payload.add(text)
-			return
-		}
-	case harmonyText:
-		if !endsContent(mark) {
-			h.emit(h.kind, text)
-			return
-		}
-	case harmonyLead:
-		if mark == markStart || mark == markEnd || mark == markReturn || mark == markCall {
-			if trimSpace(string(h.lead)) != "" {
-				h.leadIsText()
-			}
-			h.lead = h.lead[:0]
-		} else {
-			h.state = harmonyHeader
-			h.header.reset()
-			h.header.add(string(h.lead))
-			h.lead = h.lead[:0]
-		}
+	h.addTurnEnds()
+	inContent := harmonyText <= h.state && h.state <= harmonyTool
+	switch {
+	case inContent && (h.inString() || !endsContent(mark)):
+		h.text(text)
+		return
+	case h.state == harmonyLead && mark != markStart && !endsTurn(mark):
+		h.leadIsHeader()
+	case h.state == harmonyLead && trimSpace(string(h.lead)) != "":
+		h.leadIsText()
 	}
-	if h.state == harmonyHeader {
-		switch {
-		case mark == markMessage:
-			h.open(false)
-			return
-		case !endsContent(mark) || mark == markChannel:
-			h.header.part(mark)
-			return
-		case h.header.implicit:
-			h.spill()
-		default:
-			h.count.Header++
-			h.open(true)
-		}
+	h.lead = h.lead[:0]
+	if h.state == harmonyHeader && h.headerMark(mark) {
+		return
 	}
-	h.closeMessage(false)
-	switch mark {
-	case markStart:
-		h.state = harmonyHeader
-		h.header.reset()
-	case markChannel, markConstrain, markRecipient:
-		h.state = harmonyHeader
-		h.header.reset()
+	h.closeMessage(whole)
+	h.openMessage(mark)
+}
+
+// endsTurn reports whether a mark may end the turn.
+func endsTurn(mark int) bool { return mark == markEnd || mark == markReturn || mark == markCall }
+
+// headerMark reads a mark in or after the header. It returns false if the mark does not belong to the header.
+func (h *harmony) headerMark(mark int) bool {
+	switch {
+	case mark == markMessage:
+		h.open()
+	case !endsContent(mark) || mark == markChannel:
 		h.header.part(mark)
+	case h.header.implicit:
+		h.headerIsText()
+		return false
+	default: // the content begins with the unparsed rest of the header
+		h.count.Header++
+		h.open()
+		h.text(string(h.header.unparsed))
+		return false
+	}
+	return true
+}
+
+// openMessage begins the message that begins with mark, if any does.
+func (h *harmony) openMessage(mark int) {
+	switch mark {
+	case markStart, markChannel, markConstrain, markRecipient:
+		h.state = harmonyHeader
+		h.header.reset()
+		if mark != markStart {
+			h.header.part(mark)
+		}
 	case markMessage:
 		h.content(lathe.DeltaText)
 	case fusedAnalysis:
@@ -215,16 +208,22 @@ func (h *harmony) mark(mark int, text string) {
 
 // inString reports whether the next byte belongs to a JSON string in the arguments of a call.
 func (h *harmony) inString() bool {
-	return h.state == harmonyArgs && !h.raw && h.js.inString() || h.state == harmonyTool && h.payload.inString()
+	switch h.state {
+	case harmonyArgs, harmonyOver:
+		return h.scan.inString()
+	case harmonyTool:
+		return h.payload.inString()
+	}
+	return false
 }
 
-// unshut appends the buffered marks to the arguments, as part of a string: text followed them, so they did not end the turn.
-func (h *harmony) unshut() {
-	if len(h.shut) == 0 {
+// addTurnEnds appends the buffered marks to the arguments, as part of a string: text followed them, so they did not end the turn.
+func (h *harmony) addTurnEnds() {
+	if len(h.turnEnds) == 0 {
 		return
 	}
-	s := string(h.shut)
-	h.shut = h.shut[:0]
+	s := string(h.turnEnds)
+	h.turnEnds = h.turnEnds[:0]
 	if h.state == harmonyTool {
 		h.payload.add(s)
 	} else {
@@ -245,110 +244,115 @@ func (h *harmony) content(kind lathe.DeltaKind) {
 // trimSpace removes JSON's white space from the beginning of s.
 func trimSpace(s string) string { return strings.TrimLeft(s, " \n\t\r") }
 
-// spill emits the header as text, because it is invalid or too long.
-func (h *harmony) spill() {
+// headerIsText emits the header as text, because it is invalid or too long.
+func (h *harmony) headerIsText() {
 	h.content(lathe.DeltaText)
 	h.emit(h.kind, h.header.text())
 }
 
-// open begins the content of a message after its header. If bare is true, the header ended without `<|message|>`, and the content begins
-// with the unparsed rest of the header.
-func (h *harmony) open(bare bool) {
+// open begins the content of a message after its header.
+func (h *harmony) open() {
 	kind := h.header.resolve(h.knows)
-	h.note(kind)
-	rest := ""
-	if bare {
-		rest = string(h.header.rest)
-	}
+	h.count.UnknownChannel += h.header.unknown
+	h.count.ForeignRole += h.header.foreign
+	h.order.open(kind, &h.count)
 	switch kind {
 	case contentCall:
 		h.begin(h.header.recipient)
-		h.argText(rest)
 	case contentTool:
 		h.state = harmonyTool
 		h.payload.reset()
-		h.payload.add(rest)
 	default:
 		h.content(kind.delta())
-		h.emit(h.kind, rest)
 	}
 }
 
 // begin opens the call of the tool with this name.
 func (h *harmony) begin(name []byte) {
-	h.state, h.js, h.raw = harmonyArgs, jsonScan{lax: true}, false
-	if h.kept == nil {
-		h.kept = make([]byte, 0, min(h.opts.MaxPayloadBytes, maxToolPayload))
+	h.state, h.scan = harmonyArgs, argScan{js: jsonScan{lax: true}, contentType: h.header.contentType}
+	if h.arguments == nil {
+		h.arguments = make([]byte, 0, min(h.opts.MaxPayloadBytes, maxToolPayload))
 	}
-	h.kept, h.tool = h.kept[:0], h.toolName(name)
-	h.start("", h.tool, false)
+	h.arguments, h.tool = h.arguments[:0], h.toolName(name)
+	h.start("", h.tool)
 }
 
 // argText appends argument text to the open call. A call whose arguments exceed max_payload_bytes is emitted as unreadable text.
 func (h *harmony) argText(s string) {
-	part := s[:min(len(s), h.opts.MaxPayloadBytes-len(h.kept))]
-	h.follow(part)
+	part := s[:min(len(s), h.opts.MaxPayloadBytes-len(h.arguments))]
+	h.scan.add(part)
 	h.args(part)
-	h.kept = append(h.kept, part...)
+	h.arguments = append(h.arguments, part...)
 	if s = s[len(part):]; s == "" {
 		return
 	}
-	h.state, h.over, h.unreadable = harmonyOver, len(h.kept), true
-	h.emit(lathe.DeltaText, string(h.kept))
+	h.state, h.argsLen, h.unreadable = harmonyOver, len(h.arguments), true
+	h.emit(lathe.DeltaText, string(h.arguments))
 	h.overText(s)
 }
 
 // overText emits argument text of a call that is too long, as text, and counts it.
 func (h *harmony) overText(s string) {
-	h.follow(s)
-	h.over += len(s)
-	if room := maxExcerptBytes - len(h.kept); room > 0 { // max_payload_bytes is smaller than the excerpt
-		h.kept = append(h.kept, s[:min(len(s), room)]...)
+	h.scan.add(s)
+	h.argsLen += len(s)
+	if room := maxExcerptBytes - len(h.arguments); room > 0 { // max_payload_bytes is smaller than the excerpt
+		h.arguments = append(h.arguments, s[:min(len(s), room)]...)
 	}
 	h.emit(lathe.DeltaText, s)
 }
 
-// follow passes argument text to the JSON scanner. Once the text is not JSON, it sets raw.
-func (h *harmony) follow(s string) {
-	if h.raw {
-		return
-	}
-	if first := trimSpace(s); first != "" && h.js.depth == 0 && h.js.state == jsonValue &&
-		first[0] != '{' && first[0] != '[' && string(h.header.contentType) == "code" {
-		h.raw = true // code may begin with a quote, but is not a JSON string
-		return
-	}
-	if n := h.js.scan(s); n < len(s) && (h.js.state == jsonBad || trimSpace(s[n:]) != "") {
-		h.raw = true
-	}
+// An argScan scans the arguments of a call, which may be JSON or other text, such as code.
+type argScan struct {
+	js          jsonScan
+	contentType []byte // from the header of the message
+	notJSON     bool   // the arguments are not JSON: the next mark that endsContent ends them
 }
 
-// closeMessage ends the open message. cut says that the text of the turn ended without a mark that closes the message.
+// add scans the next part of the arguments.
+func (a *argScan) add(s string) {
+	if a.notJSON {
+		return
+	}
+	begins := a.js.depth == 0 && a.js.state == jsonValue
+	if first := trimSpace(s); begins && first != "" && first[0] != '{' && first[0] != '[' && string(a.contentType) == "code" {
+		a.notJSON = true // code may begin with a quote, but is not a JSON string
+		return
+	}
+	n := a.js.scan(s)
+	a.notJSON = n < len(s) && (a.js.state == jsonBad || trimSpace(s[n:]) != "")
+}
+
+// inString reports whether the next byte belongs to a JSON string.
+func (a *argScan) inString() bool { return !a.notJSON && a.js.inString() }
+
+// complete reports whether arguments count as complete although no mark closed them. Servers do not return the mark that ends a call,
+// because it also ends the generation. So JSON is complete if its brackets are closed, and text that never began as JSON is complete
+// unless the content type is json.
+func (a *argScan) complete() bool {
+	if a.js.whole() {
+		return true
+	}
+	switch string(a.contentType) {
+	case "":
+		return a.notJSON && a.js.depth == 0
+	case "json":
+		return false
+	}
+	return true
+}
+
+// closeMessage ends the open message; cut is truncated if no mark closed the message.
 func (h *harmony) closeMessage(cut bool) {
 	switch h.state {
 	case harmonyArgs:
-		h.end(cut && !h.argsWhole())
+		h.end(cut && !h.scan.complete())
 	case harmonyOver:
-		h.fail(lathe.CodePayloadTooLarge, h.tool, string(h.kept), h.over)
+		h.fail(lathe.CodePayloadTooLarge, h.tool, string(h.arguments), h.argsLen)
 	case harmonyTool:
 		h.payload.close(cut)
 	}
-	h.final = h.final || h.inFinal
-	h.inFinal = false
+	h.order.close()
 	h.state = harmonyBetween
-}
-
-// argsWhole reports whether arguments count as complete although no mark closed them. Servers do not return the mark that ends a call,
-// because it also ends the generation. So JSON is complete if its brackets are closed, and text that never began as JSON is complete
-// unless the content type of the header is json.
-func (h *harmony) argsWhole() bool {
-	switch kind := string(h.header.contentType); {
-	case h.js.whole():
-		return true
-	case kind == "" || kind == "json":
-		return kind == "" && h.raw && h.js.depth == 0
-	}
-	return true
 }
 
 // finish ends the text: it emits what is buffered and closes the open message.
@@ -363,13 +367,13 @@ func (h *harmony) finish() {
 			h.stray()
 		}
 	}
-	h.closeMessage(true)
+	h.closeMessage(truncated)
 }
 
 // closeHeader ends the text inside a header. The header is markup and is not emitted; an incomplete call in it is a ParseError.
 func (h *harmony) closeHeader() {
 	if h.header.implicit {
-		h.spill()
+		h.headerIsText()
 		return
 	}
 	h.count.Truncated++
@@ -379,7 +383,7 @@ func (h *harmony) closeHeader() {
 		h.fail(lathe.CodeIncompleteCall, "", text, len(text))
 		h.cut = true
 	default:
-		if rest := string(h.header.rest); !beginsToken(rest) {
+		if rest := string(h.header.unparsed); !beginsToken(rest) {
 			h.emit(kind.delta(), rest)
 		}
 	}
@@ -391,24 +395,35 @@ func beginsToken(s string) bool {
 	return part >= 0
 }
 
-// note counts deviations in the header of a message, and the order of messages after a final one.
-func (h *harmony) note(kind content) {
-	h.count.UnknownChannel += h.header.unknown
-	h.count.ForeignRole += h.header.foreign
-	h.inFinal = kind == contentFinal
-	if !h.final {
+// A messageOrder finds messages that follow a closed final message.
+type messageOrder struct {
+	inFinal bool // the open message is on the final channel
+	final   bool // a final message was closed
+	between bool // a message of another channel followed the final one
+}
+
+// open begins a message with content of this kind, and counts it if it is out of order.
+func (o *messageOrder) open(kind content, count *Anomalies) {
+	o.inFinal = kind == contentFinal
+	if !o.final {
 		return
 	}
 	switch kind {
 	case contentFinal:
-		h.count.ExtraFinal++
-		if h.between {
-			h.count.InterleavedFinal++
+		count.ExtraFinal++
+		if o.between {
+			count.InterleavedFinal++
 		}
 	case contentAnalysis:
-		h.count.AnalysisAfterFinal++
+		count.AnalysisAfterFinal++
 	case contentCommentary:
-		h.count.CommentaryAfterFinal++
+		count.CommentaryAfterFinal++
 	}
-	h.between = kind != contentFinal
+	o.between = kind != contentFinal
+}
+
+// close ends the open message, if any is open.
+func (o *messageOrder) close() {
+	o.final = o.final || o.inFinal
+	o.inFinal = false
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -27,12 +28,21 @@ func harmonyOpenings() []string {
 	return list
 }
 
+// A leadForm is what is known of the lead, the bytes read so far.
+type leadForm uint8
+
+const (
+	leadUnknown  leadForm = iota // more bytes are required
+	leadComplete                 // the form is known, and the lead belongs to it
+	leadExceeded                 // the form is known, and the last byte of the lead is the first after it
+)
+
 // decide reads bytes until the form of the text is known. It returns false if the piece ended before.
 func (h *harmony) decide() bool {
 	for h.in != "" {
 		c := h.in[0]
 		lead := append(h.lead, c)
-		took, decided := false, true
+		form := leadExceeded
 		switch {
 		case c == '<' && h.state == harmonyBegin:
 			h.state = harmonyLead
@@ -40,14 +50,14 @@ func (h *harmony) decide() bool {
 		case c == '<' || len(lead) > maxLeadBytes:
 			h.leadIsText()
 		case h.state == harmonyBegin:
-			took, decided = h.beginning(strings.TrimLeft(string(lead), " \t\r\n"), lead)
+			form = h.beginning(trimSpace(string(lead)), lead)
 		default:
-			decided = h.fusedHeader(strings.TrimLeft(string(lead), " "), lead)
+			form = h.fusedHeader(strings.TrimLeft(string(lead), " "), lead)
 		}
-		if took || !decided {
+		if form != leadExceeded {
 			h.in = h.in[1:]
 		}
-		if decided {
+		if form != leadUnknown {
 			h.lead = h.lead[:0]
 			return true
 		}
@@ -66,44 +76,49 @@ func (h *harmony) leadIsText() {
 	h.lead = h.lead[:0]
 }
 
-// beginning selects the form of the turn. word is lead without leading white space. If decided is false, more bytes are required. took
-// says that the last byte of lead belongs to the recognized beginning.
-func (h *harmony) beginning(word string, lead []byte) (took, decided bool) {
+// leadIsHeader begins a header with the buffered lead.
+func (h *harmony) leadIsHeader() {
+	h.state = harmonyHeader
+	h.header.reset()
+	h.header.add(string(h.lead))
+	h.lead = h.lead[:0]
+}
+
+// beginning selects the form of the turn. word is lead without leading white space.
+func (h *harmony) beginning(word string, lead []byte) leadForm {
 	switch {
 	case word == "":
-		return false, false
+		return leadUnknown
 	case word == "to=", word == "assistant to=":
 		h.state = harmonyHeader
 		h.header.reset()
 		h.header.implicit = true
 		h.header.add(string(lead))
-		return true, true
+		return leadComplete
 	case len(word) == len("analysis")+1 && strings.HasPrefix(word, "analysis") && beginsSentence(word[len(word)-1]):
 		h.fuse(lathe.DeltaReasoning)
-		return false, true
+		return leadExceeded
 	case word == "assistantanalysis":
 		h.fuse(lathe.DeltaReasoning)
-		return true, true
+		return leadComplete
 	case word == "assistantfinal":
 		h.fuse(lathe.DeltaText)
-		return true, true
+		return leadComplete
 	case word == "assistantcommentary":
 		h.fuse(lathe.DeltaCommentary)
 		h.state = harmonyFused
-		return true, true
+		return leadComplete
 	case word == "commentary to=":
 		h.fuse(lathe.DeltaCommentary)
 		h.state = harmonyFused
 		h.in = " to=" + h.in[1:]
-		return false, true
+		return leadExceeded
 	}
-	for _, w := range leadWords {
-		if strings.HasPrefix(w, word) {
-			return false, false
-		}
+	if slices.ContainsFunc(leadWords, func(w string) bool { return strings.HasPrefix(w, word) }) {
+		return leadUnknown
 	}
 	h.leadIsText()
-	return false, true
+	return leadExceeded
 }
 
 // beginsSentence reports whether c, the byte directly after the name of a channel, begins the content of a message without marks.
@@ -116,17 +131,17 @@ func (h *harmony) fuse(kind lathe.DeltaKind) {
 }
 
 // fusedHeader reads what follows a fused commentary: the header of a call is ` to=NAME`, optionally a content type, and JSON on the same
-// line; all else is text. If decided is false, more bytes are required.
-func (h *harmony) fusedHeader(word string, lead []byte) (decided bool) {
+// line; all else is text. word is lead without leading spaces.
+func (h *harmony) fusedHeader(word string, lead []byte) leadForm {
 	const to = "to="
 	switch last := lead[len(lead)-1]; {
 	case len(word) < len(to) && strings.HasPrefix(to, word):
-		return false
+		return leadUnknown
 	case !strings.HasPrefix(word, to) || last == '\n':
 		h.leadIsText()
-		return true
+		return leadExceeded
 	case last != '{' && last != '[':
-		return false
+		return leadUnknown
 	}
 	h.header.reset()
 	h.header.parts[0].mark = markChannel
@@ -137,7 +152,7 @@ func (h *harmony) fusedHeader(word string, lead []byte) (decided bool) {
 	} else {
 		h.leadIsText()
 	}
-	return true
+	return leadExceeded
 }
 
 // If the server removed the `<|start|>` of a message after the first, its role is text.
@@ -163,10 +178,7 @@ func (h *harmony) roleLead(mark int) {
 		h.stray()
 		return
 	}
-	h.state = harmonyHeader
-	h.header.reset()
-	h.header.add(string(h.lead))
-	h.lead = h.lead[:0]
+	h.leadIsHeader()
 }
 
 // stray emits the lead as text between two messages, and counts it.

@@ -11,15 +11,20 @@ import (
 const maxHeaderBytes = 1024
 
 // A header is the text before `<|message|>`: the role, the channel, the recipient (in the role or the channel part) and the content type.
-// Its parts, which marks separate, are collected first and parsed by resolve.
+// The two forms of the header of a call are
+//
+//	assistant to=functions.write<|channel|>commentary <|constrain|>json<|message|>
+//	assistant<|channel|>commentary to=functions.write <|constrain|>json<|message|>
+//
+// The parts, which marks separate, are collected by add and part. resolve then parses their words into the second group of fields.
 type header struct {
-	buf      []byte
+	buf      []byte        // the text of all parts, without the marks
 	parts    [8]headerPart // the first part is the role
-	n        int           // parts in use
+	n        int           // number of parts in use
 	implicit bool          // no mark was read yet: the header may turn out to be text
 
 	role, channel, recipient, contentType []byte
-	rest                                  []byte // unparsed text: the content of the message, if `<|message|>` is missing
+	unparsed                              []byte // text after the known words: the content of the message, if `<|message|>` is missing
 	unknown, foreign                      int    // 1 each if the channel is unknown, or the role is not the assistant's
 }
 
@@ -101,7 +106,7 @@ func (c content) delta() lathe.DeltaKind {
 // resolve parses the collected parts. A message with a recipient is a call on any channel. knows reports whether a word is the name of an
 // offered tool.
 func (h *header) resolve(knows func(string) bool) content {
-	h.role, h.channel, h.recipient, h.contentType, h.rest = nil, nil, nil, nil, nil
+	h.role, h.channel, h.recipient, h.contentType, h.unparsed = nil, nil, nil, nil, nil
 	h.unknown, h.foreign = 0, 0
 	for i, p := range h.parts[:h.n] {
 		h.readPart(p.mark, h.bytes(i), knows)
@@ -118,7 +123,7 @@ func (h *header) resolve(knows func(string) bool) content {
 	default:
 		h.foreign = 1
 		if len(h.recipient) == 0 && len(h.channel) == 0 && h.n == 1 {
-			h.rest = h.buf // no role at all: text
+			h.unparsed = h.buf // no role at all: text
 			return contentPlain
 		}
 		return contentCommentary // the answer of a tool, written by the model
@@ -172,7 +177,7 @@ func (h *header) readPart(mark int, text []byte, knows func(string) bool) {
 			n := bytes.IndexFunc(text, isNoLetter)
 			if n == 0 {
 				h.contentType = text[:0]
-				h.leave(text)
+				h.addUnparsed(text)
 				return
 			}
 			if n < 0 {
@@ -184,19 +189,19 @@ func (h *header) readPart(mark int, text []byte, knows func(string) bool) {
 		case h.recipient != nil && h.contentType == nil && isContentType(word):
 			h.contentType = word
 		default:
-			h.leave(text)
+			h.addUnparsed(text)
 			return
 		}
 		text, first = after, false
 	}
 }
 
-// leave appends text of a part that follows its known words to rest.
-func (h *header) leave(text []byte) {
-	if h.rest == nil {
-		h.rest = text
+// addUnparsed appends text of a part that follows its known words to unparsed.
+func (h *header) addUnparsed(text []byte) {
+	if h.unparsed == nil {
+		h.unparsed = text
 	} else {
-		h.rest = append(append([]byte(nil), h.rest...), text...)
+		h.unparsed = append(append([]byte(nil), h.unparsed...), text...)
 	}
 }
 

@@ -107,7 +107,7 @@ func (b *builtinCall) end() {
 		return
 	}
 	p.args(b.params.end())
-	p.pending = true
+	p.unconfirmed = true
 	p.confirm()
 	p.state = blockNext
 }

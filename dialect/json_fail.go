@@ -4,21 +4,29 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
+// This file reads attempts at a call that turn out to be unreadable. Their text so far is emitted at once as text (markUnreadable), what
+// follows up to the end of the attempt is emitted as it arrives (blockUnreadableJSON, then blockUnreadable), and the ParseError comes last
+// (reportUnreadable).
+
+// notACall in place of an error code says that the attempt was no call but text, and that no ParseError follows.
+const notACall lathe.Code = ""
+
 // markUnreadable emits the text of the attempt as text. The ParseError with this code follows at the end of the attempt. A quiet block in
 // which no call is recognized yet was no call.
 func (p *jsonParser) markUnreadable(code lathe.Code) {
-	if known := p.reader.open || p.object.named && p.state == blockJSON; p.block != nil && p.block.quiet && !known {
-		code = ""
+	isCall := p.reader.open || p.object.named && p.state == blockJSON
+	if p.block != nil && p.block.quiet && !isCall {
+		code = notACall
 	}
 	p.toText(code)
 }
 
-// toText emits the text of the attempt as text. A ParseError with the code follows, unless code is "": the attempt was no call.
+// toText emits the text of the attempt as text. A ParseError with the code follows, unless code is notACall.
 func (p *jsonParser) toText(code lathe.Code) {
-	p.pending = false
+	p.unconfirmed = false
 	p.errorCode = code
 	p.spillGap()
-	p.unreadable = code != ""
+	p.unreadable = code != notACall
 	if !p.rawShortened {
 		p.prose.text(string(p.raw))
 	}
@@ -28,14 +36,14 @@ func (p *jsonParser) toText(code lathe.Code) {
 	case p.state == blockJSON && js.state != jsonBad && js.state != jsonDone: // the rest of the JSON is read as text first
 		js.outer = 0 // the scanner need not stop at the outer levels any more
 		p.state = blockUnreadableJSON
-	case code == "":
+	case code == notACall:
 		p.state, p.section = blockNone, 0
 	case !p.hasClosingMark():
 		p.reportUnreadable()
 	default: // the ParseError follows at the closing mark
 		p.state = blockUnreadable
 	}
-	p.seg = p.seg[:0]
+	p.partial = p.partial[:0]
 }
 
 // hasClosingMark reports whether a mark ends the attempt: that of a section or of the block.
@@ -50,7 +58,7 @@ func (p *jsonParser) readUnreadableJSON() {
 	p.emitUnreadable(s)
 	switch {
 	case js.state != jsonDone && js.state != jsonBad:
-	case p.errorCode == "":
+	case p.errorCode == notACall:
 		p.state, p.section = blockNone, 0
 	case p.hasClosingMark():
 		p.state = blockUnreadable
@@ -71,8 +79,8 @@ func (p *jsonParser) badToken(text string, mark int) {
 		p.emitUnreadable(text)
 		return
 	}
-	switch m := p.f.kinds[mark]; {
-	case m.kind == markOpen && !p.begun && !p.f.blocks[m.n].quiet:
+	switch m := p.family.kinds[mark]; {
+	case m.kind == markOpen && !p.begun && !p.family.blocks[m.n].quiet:
 		p.reportUnreadable() // a block that opens before the JSON of the attempt ends the attempt
 		if p.section > 0 {
 			p.inSection(mark)
@@ -118,11 +126,11 @@ func (p *jsonParser) finish() {
 			p.reportUnreadable()
 			return
 		case p.reader.open:
-			p.endCall(true)
+			p.endCall(truncated)
 			return
 		}
 	case blockUnreadable, blockUnreadableJSON: // the text is emitted already
-		if p.errorCode != "" {
+		if p.errorCode != notACall {
 			p.reportUnreadable()
 		}
 		return
@@ -136,7 +144,7 @@ func (p *jsonParser) finish() {
 		p.block = nil
 	}
 	if p.block != nil && p.block.quiet && !p.object.named {
-		p.toText("")
+		p.toText(notACall)
 		return
 	}
 	p.cut = true

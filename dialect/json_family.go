@@ -1,5 +1,7 @@
 package dialect
 
+import "slices"
+
 // A jsonFamily is the row of a dialect whose calls are JSON inside a tag or after a mark: the marks, the text between a mark and its
 // JSON, and the names of the JSON's members. The parser jsonParser reads them all.
 type jsonFamily struct {
@@ -38,7 +40,7 @@ type jsonBlock struct {
 	builtin bool
 }
 
-// A headPart is one part of the head of a block: a word, ended by one of ends.
+// A headPart is one part of the head of a block: a word, ended by one of ends. The head `NAME[CALL_ID]ID[ARGS]` has two parts.
 type headPart struct {
 	field headField
 	ends  []headEnd
@@ -89,10 +91,8 @@ const (
 // newJSONFamily numbers the marks and returns the family.
 func newJSONFamily(f jsonFamily) *jsonFamily {
 	add := func(text string, kind markKind, n int) {
-		for _, have := range f.list {
-			if have == text {
-				return
-			}
+		if slices.Contains(f.list, text) {
+			return
 		}
 		f.list = append(f.list, text)
 		f.kinds = append(f.kinds, jsonMark{kind, n})
@@ -126,7 +126,7 @@ func newJSONFamily(f jsonFamily) *jsonFamily {
 }
 
 func (f *jsonFamily) parser(o Options) Parser {
-	p := &jsonParser{reader: newReader(o, f.marks), f: f}
+	p := &jsonParser{reader: newReader(o, f.marks), family: f}
 	p.reader.run, p.reader.close = p.read, p.finish
 	p.prose = newProse(&p.reader, len(f.list))
 	for _, b := range f.blocks {
@@ -135,7 +135,7 @@ func (f *jsonFamily) parser(o Options) Parser {
 	p.object = callObject{r: &p.reader, opens: p.opens, accepts: p.accepts}
 	p.builtin.init(p)
 	if f.starts {
-		p.openBlock(0, "", 0)
+		p.openBlock(0, "")
 	}
 	return p
 }

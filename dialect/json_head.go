@@ -8,21 +8,24 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// headByte reads one byte of the head of a block. The head consists of parts: each is a word and one of its ends.
+// The head of a block, between its mark and the JSON, such as `NAME[CALL_ID]ID[ARGS]` after `[TOOL_CALLS]`, consists of parts: each is a word
+// (NAME, ID) and one of its ends. It is read byte by byte: partial is the part so far, and wordEnd the offset in it at which the word ends.
+
+// headByte reads one byte of the head of a block.
 func (p *jsonParser) headByte(c byte) {
 	part := &p.block.head[p.part]
-	if len(p.seg) >= maxHeadBytes {
+	if len(p.partial) >= maxHeadBytes {
 		p.markUnreadable(lathe.CodePayloadParseError)
 		return
 	}
 	if part.json && p.startsJSON(c, part.field) {
-		p.seg = p.seg[:0]
+		p.partial = p.partial[:0]
 		p.state = blockOpen
 		return
 	}
-	p.seg = append(p.seg, c)
+	p.partial = append(p.partial, c)
 	for _, e := range part.ends {
-		word, ok := bytes.CutSuffix(p.seg, []byte(e.mark))
+		word, ok := bytes.CutSuffix(p.partial, []byte(e.mark))
 		if !ok {
 			continue
 		}
@@ -30,14 +33,15 @@ func (p *jsonParser) headByte(c byte) {
 		if len(word) == 0 && space(c) {
 			break
 		}
-		if !p.setHead(part.field, word) {
+		if !p.setHeadWord(part.field, word) {
 			p.noName()
 			return
 		}
-		p.eat()
-		p.seg, p.wordEnd = p.seg[:0], 0
-		if p.part = e.next; p.part == len(p.block.head) {
-			p.headDone()
+		p.consume()
+		p.partial, p.wordEnd = p.partial[:0], 0
+		p.part = e.next
+		if p.part == len(p.block.head) {
+			p.endHead()
 		}
 		return
 	}
@@ -45,25 +49,25 @@ func (p *jsonParser) headByte(c byte) {
 		p.noName()
 		return
 	}
-	p.eat()
+	p.consume()
 }
 
 // startsJSON reports whether the JSON, or the mark that closes the block, begins at c, without one of the ends of the part. It records
 // the word of the part if the JSON begins.
 func (p *jsonParser) startsJSON(c byte, field headField) bool {
-	first := c == '{' || c == '[' || p.block.close != "" && c == p.block.close[0]
-	if !first {
-		return false
-	}
-	switch word := bytes.TrimSpace(p.seg); {
+	word := bytes.TrimSpace(p.partial)
+	switch {
+	case c == '{' && len(word) > 0:
+		return (p.wordEnd == 0 || p.wordEnd == len(p.partial)) && p.setHeadWord(field, word)
 	case c == '{':
-		return len(word) == 0 || (p.wordEnd == 0 || p.wordEnd == len(p.seg)) && p.setHead(field, word)
+		return true
 	case len(word) > 0:
 		return false
 	case c == '[':
 		return p.part == 0
 	}
-	return len(p.object.name) > 0 // a call without arguments
+	noArguments := p.block.close != "" && c == p.block.close[0] && len(p.object.name) > 0
+	return noArguments
 }
 
 // mayEnd reports whether one of the part's ends may still follow after c, the last byte of seg. It sets wordEnd, the offset in seg from
@@ -72,16 +76,16 @@ func (p *jsonParser) mayEnd(part *headPart, c byte) bool {
 	switch {
 	case p.wordEnd == 0 && isWordByte(c):
 		return true
-	case space(c) && p.wordEnd == 0 && len(bytes.TrimSpace(p.seg)) == 0:
+	case space(c) && p.wordEnd == 0 && len(bytes.TrimSpace(p.partial)) == 0:
 		return true
-	case space(c) && (p.wordEnd == 0 || p.wordEnd == len(p.seg)-1):
-		p.wordEnd = len(p.seg)
+	case space(c) && (p.wordEnd == 0 || p.wordEnd == len(p.partial)-1):
+		p.wordEnd = len(p.partial)
 		return true
 	case p.wordEnd == 0:
-		p.wordEnd = len(p.seg) - 1
+		p.wordEnd = len(p.partial) - 1
 	}
 	for _, e := range part.ends {
-		if strings.HasPrefix(e.mark, string(p.seg[p.wordEnd:])) {
+		if strings.HasPrefix(e.mark, string(p.partial[p.wordEnd:])) {
 			return true
 		}
 	}
@@ -91,8 +95,8 @@ func (p *jsonParser) mayEnd(part *headPart, c byte) bool {
 // isWordByte reports whether c is allowed in a name or an id.
 func isWordByte(c byte) bool { return c > ' ' && strings.IndexByte("<>[]{}\"'`\x7f", c) < 0 }
 
-// headDone selects the state after the head: the JSON, plain text, or an error if the name is not accepted.
-func (p *jsonParser) headDone() {
+// endHead selects the state after the head: the JSON, plain text, or an error if the name is not accepted.
+func (p *jsonParser) endHead() {
 	switch {
 	case p.block.plain != "" && p.block.plain == string(p.object.name):
 		p.state = blockNone
@@ -106,12 +110,12 @@ func (p *jsonParser) headDone() {
 
 // noName ends an attempt whose head contains no name of a tool.
 func (p *jsonParser) noName() {
-	p.seg = p.seg[:0]
+	p.partial = p.partial[:0]
 	p.markUnreadable(lathe.CodePayloadParseError)
 }
 
-// setHead records word, a part of the head. It returns false if word is not valid for the field.
-func (p *jsonParser) setHead(field headField, word []byte) bool {
+// setHeadWord records word, a part of the head. It returns false if word is not valid for the field.
+func (p *jsonParser) setHeadWord(field headField, word []byte) bool {
 	switch field {
 	case headID:
 		if len(word) > maxNameBytes {

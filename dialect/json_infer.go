@@ -1,5 +1,7 @@
 package dialect
 
+// This file infers the tool of a call without a name from the arguments and the schemas of the tools.
+
 import (
 	"strings"
 

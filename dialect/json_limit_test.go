@@ -39,7 +39,7 @@ func TestJSONWorkIsLinear(t *testing.T) {
 						for _, d := range deltas {
 							emitted += len(d.Text)
 						}
-						most = max(most, cap(p.raw), cap(p.object.held), cap(p.gap), cap(p.seg), cap(p.object.name), cap(p.object.id))
+						most = max(most, cap(p.raw), cap(p.object.earlyArgs), cap(p.gap), cap(p.partial), cap(p.object.name), cap(p.object.id))
 					}
 					deltas, _ = p.Flush(deltas[:0])
 					for _, d := range deltas {

@@ -34,7 +34,14 @@ var (
 )
 
 // A callObject reads the JSON of one call: an object with the name and the arguments, or, if form is nil, the arguments alone. Once the
-// name is known, it emits argument text as it arrives; before that it buffers the text.
+// name is known, it emits argument text as it arrives; before that it buffers the text. The forms of the object are
+//
+//	{"name": "write", "arguments": {"path": "a.txt"}}
+//	{"function": {"name": "write", "arguments": {"path": "a.txt"}}}    an inner object
+//	{"write": {"path": "a.txt"}}                                       keyed
+//
+// The JSON scanner stops after each token of the outermost levels; step handles the token, by the place in the object and by the states of
+// the scanner before and after it.
 type callObject struct {
 	r       *reader
 	opens   func()      // starts the call; the name is known
@@ -44,17 +51,17 @@ type callObject struct {
 
 	name, id []byte
 
-	status  objectStatus // how the object ended
-	place   objectPlace
-	token   []byte       // the key, name or id being read, with its quotes
-	text    []byte       // scratch buffer for the decoded token
-	member  objectMember // the member whose value is being read
-	ranks   [3]int       // by objectMember: the index of the used member in its list of names; -1: not read
-	named   bool         // the name was read
-	foreign bool         // the object has a member that calls do not have
-	base    int          // the JSON depth of the object whose members are read
-	inner   bool         // the object has the member form.inner
-	held    []byte       // argument text that precedes the name
+	status    objectStatus // how the object ended
+	place     objectPlace
+	token     []byte       // the key, name or id being read, with its quotes
+	text      []byte       // scratch buffer for the decoded token
+	member    objectMember // the member whose value is being read
+	ranks     [3]int       // by objectMember: the index of the used member in its list of names; -1: not read
+	named     bool         // the name was read
+	hasOther  bool         // the object has a member that calls do not have
+	callDepth int          // the JSON depth of the object whose members are read: 2 within form.inner, else 1
+	inner     bool         // the object has the member form.inner
+	earlyArgs []byte       // argument text that precedes the name
 }
 
 // plainMembers are members of a call's object that cannot contain arguments.
@@ -90,12 +97,12 @@ const (
 	objectForeign                     // the object is text, not an attempt at a call
 )
 
-// reset prepares o for the next object. It retains the name and the id.
-func (o *callObject) reset(form *objectForm, lax bool) {
-	*o = callObject{r: o.r, opens: o.opens, accepts: o.accepts, form: form, name: o.name, id: o.id,
-		token: o.token[:0], text: o.text[:0], held: o.held[:0], ranks: [3]int{-1, -1, -1}}
-	o.js.lax = lax
-	if o.base = 1; form != nil {
+// reset prepares o for the next object, whose JSON may be lax. It retains the name and the id.
+func (o *callObject) reset(form *objectForm) {
+	*o = callObject{r: o.r, opens: o.opens, accepts: o.accepts, form: form, name: o.name, id: o.id, callDepth: 1,
+		token: o.token[:0], text: o.text[:0], earlyArgs: o.earlyArgs[:0], ranks: [3]int{-1, -1, -1}}
+	o.js.lax = true
+	if form != nil {
 		o.js.outer = ownLevels
 	}
 }
@@ -106,7 +113,7 @@ const ownLevels = 2
 // begin starts the call and emits the argument text that preceded its name.
 func (o *callObject) begin() {
 	o.opens()
-	o.r.args(string(o.held))
+	o.r.args(string(o.earlyArgs))
 }
 
 // arguments emits the next argument text, or buffers it until the call starts.
@@ -114,7 +121,7 @@ func (o *callObject) arguments(part string) {
 	if o.r.open {
 		o.r.args(part)
 	} else {
-		o.held = append(o.held, part...)
+		o.earlyArgs = append(o.earlyArgs, part...)
 	}
 }
 
@@ -132,7 +139,7 @@ func (o *callObject) read(s string) int {
 		if status := o.step(was, o.js.state, part); status != objectMore {
 			o.status = status
 		} else if o.js.state == jsonDone {
-			o.status = o.whole()
+			o.status = o.endObject()
 		}
 	}
 	return i
@@ -159,7 +166,7 @@ func (o *callObject) readArgs(s string) int {
 
 // inferName opens the call if the arguments fit exactly one tool; else the object is broken.
 func (o *callObject) inferName() {
-	name := onlyFit(o.r.opts.Tools, o.held)
+	name := onlyFit(o.r.opts.Tools, o.earlyArgs)
 	if name == "" {
 		o.status = objectBroken
 		return
@@ -173,21 +180,29 @@ func (o *callObject) step(was, now jsonState, part string) objectStatus {
 	switch {
 	case now == jsonBad:
 		if o.place == inValue {
-			o.value(part, false)
+			o.value(part)
 		}
 		return objectBroken
-	case o.js.depth < o.base && o.base > 1: // the member that contains the call has ended
-		o.base, o.js.outer = 1, ownLevels
+	case o.js.depth < o.callDepth && o.callDepth > 1: // the member that contains the call has ended
+		o.callDepth, o.js.outer = 1, ownLevels
 		if o.ranks[objectArgs] < 0 || !o.named {
 			return objectBroken
 		}
 	case o.place == inKey:
-		return o.keyPart(part, now == jsonColon)
+		o.addKey(part)
+		if now == jsonColon {
+			return o.endKey()
+		}
 	case o.place == inValue:
-		return o.value(part, now == jsonAfter && o.js.depth == o.base)
+		status := o.value(part)
+		if status == objectMore && now == jsonAfter && o.js.depth == o.callDepth {
+			return o.endValue()
+		}
+		return status
 	case now == was: // white space
 	case o.place == beforeObject:
-		if o.place = betweenMembers; now != jsonFirstKey {
+		o.place = betweenMembers
+		if now != jsonFirstKey {
 			return objectBroken
 		}
 	case now == jsonString && o.js.key:
@@ -200,14 +215,15 @@ func (o *callObject) step(was, now jsonState, part string) objectStatus {
 	return objectMore
 }
 
-// keyPart reads the next part of a key. At the end of the key it decides which member's value follows.
-func (o *callObject) keyPart(part string, end bool) objectStatus {
+// addKey reads the next part of a key. It stores at most maxNameBytes+1 bytes, which show that the key is too long.
+func (o *callObject) addKey(part string) {
 	if len(o.token) <= maxNameBytes {
 		o.token = append(o.token, part[:min(len(part), maxNameBytes+1-len(o.token))]...)
 	}
-	if !end {
-		return objectMore
-	}
+}
+
+// endKey decides which member's value follows the key.
+func (o *callObject) endKey() objectStatus {
 	o.place, o.member = betweenMembers, objectOther
 	o.text = o.text[:0]
 	if len(o.token) <= maxNameBytes {
@@ -237,35 +253,33 @@ func (o *callObject) memberOf(key string) objectStatus {
 		rank := slices.Index(keys, key)
 		switch m := objectMember(m); {
 		case rank < 0:
-		case o.inner && (m == objectID) == (o.base > 1), o.base > 1 && rank > 0: // the id is outside of the inner object, the call inside
+		case o.inner && (m == objectID) == (o.callDepth > 1): // the id is outside of the inner object, the call inside
+			return objectBroken
+		case o.callDepth > 1 && rank > 0:
 			return objectBroken
 		default:
 			return o.choose(m, rank)
 		}
 	}
 	switch {
-	case o.base == 1 && slices.Contains(o.form.others, key):
+	case o.callDepth == 1 && slices.Contains(o.form.others, key):
 		return objectMore
 	case o.inner:
 		return objectBroken
 	case o.form.closed && !o.r.open:
 		return objectForeign
 	}
-	o.foreign = o.foreign || !slices.Contains(plainMembers, key)
+	o.hasOther = o.hasOther || !slices.Contains(plainMembers, key)
 	return objectMore
 }
 
-// enter begins the value of the member form.inner. A value that is no object is an unknown member.
-func (o *callObject) enter(object bool) objectStatus {
-	if !object {
-		o.member, o.foreign = objectOther, true
-		return objectMore
-	}
-	if o.foreign || o.ranks[objectName] >= 0 || o.ranks[objectArgs] >= 0 {
+// enterInner begins the object that is the value of the member form.inner.
+func (o *callObject) enterInner() objectStatus {
+	if o.hasOther || o.ranks[objectName] >= 0 || o.ranks[objectArgs] >= 0 {
 		return objectBroken
 	}
 	o.inner, o.place = true, betweenMembers
-	o.base, o.js.outer = 2, ownLevels+1
+	o.callDepth, o.js.outer = 2, ownLevels+1
 	return objectMore
 }
 
@@ -298,28 +312,32 @@ func (o *callObject) valueStart(part string) objectStatus {
 			o.begin()
 		}
 	case objectInner:
-		return o.enter(part == "{")
+		if part == "{" {
+			return o.enterInner()
+		}
+		o.member, o.hasOther = objectOther, true // a value that is no object is an unknown member
 	}
-	return o.value(part, false)
+	return o.value(part)
 }
 
-// value handles the next part of a member's value; end says that part is the last.
-func (o *callObject) value(part string, end bool) objectStatus {
-	if end {
-		o.place = betweenMembers
-	}
+// value handles the next part of a member's value.
+func (o *callObject) value(part string) objectStatus {
 	switch o.member {
 	case objectArgs:
 		o.arguments(part)
-		return objectMore
-	case objectOther, objectInner:
-		return objectMore
+	case objectName, objectID:
+		if len(o.token)+len(part) > maxNameBytes {
+			return objectBroken
+		}
+		o.token = append(o.token, part...)
 	}
-	if len(o.token)+len(part) > maxNameBytes {
-		return objectBroken
-	}
-	o.token = append(o.token, part...)
-	if !end {
+	return objectMore
+}
+
+// endValue handles the end of a member's value.
+func (o *callObject) endValue() objectStatus {
+	o.place = betweenMembers
+	if o.member != objectName && o.member != objectID {
 		return objectMore
 	}
 	var err error
@@ -349,14 +367,14 @@ func (o *callObject) nameRead() objectStatus {
 	return objectMore
 }
 
-// whole returns the status of a complete object, and opens the call of one without arguments.
-func (o *callObject) whole() objectStatus {
+// endObject returns the status of a complete object, and opens the call of one without arguments.
+func (o *callObject) endObject() objectStatus {
 	switch {
 	case o.r.open:
 		return objectDone
 	case o.form.closed:
 		return objectForeign
-	case !o.named || o.foreign: // an unknown member may contain the arguments: a call without them would be another call
+	case !o.named || o.hasOther: // an unknown member may contain the arguments: a call without them would be another call
 		return objectBroken
 	}
 	o.begin()

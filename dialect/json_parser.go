@@ -17,36 +17,49 @@ const (
 //	text { block text }      block = mark head JSON close      section = mark { block } mark
 //
 // Between blocks the scanner divides the text at marks. Inside a block the parser reads the structure byte by byte and passes the JSON to
-// object; marks inside the JSON are data.
+// object; marks inside the JSON are data. The states in which the parts of a block are read, of which all but the mark and the JSON may be
+// missing:
+//
+//	[TOOL_CALLS]  write[CALL_ID]123456789[ARGS]  {"path":"a.txt"}
+//	blockNone     blockHead                      blockOpen, blockJSON
+//
+//	<TOOLCALL>    [          {"name":"write","arguments":{}}  ,          {…}]       </TOOLCALL>
+//	blockNone     blockOpen  blockJSON                        blockNext  …          blockTail
+//
+// A call is confirmed, and its CallEnd emitted, when the text after its JSON shows that the block has no error. json_head.go reads heads,
+// json_section.go sections, and json_fail.go all that is unreadable.
 type jsonParser struct {
 	reader
-	f     *jsonFamily // the family of the dialect
-	prose prose       // the text outside of calls
-	state jsonBlockState
-	block *jsonBlock // the block being read
+	family *jsonFamily // the family of the dialect
+	prose  prose       // the text outside of calls
+	state  jsonBlockState
+	block  *jsonBlock // the block being read
 
 	gap     []byte // white space after a call, which is emitted only if text follows
 	swallow bool   // white space that follows is buffered in gap
 
+	// The section.
 	section       int  // number of the open section, from 1; 0 if none is open
 	taken         int  // number of calls in the section
 	sectionFailed bool // the section has had an unreadable call
 
+	// The attempt: the text from the mark of a block or section on, until its call is confirmed or its error reported.
 	raw          []byte     // the attempt so far, or only its beginning
 	rawShortened bool       // raw is limited to maxExcerptBytes
 	total        int        // the length of the attempt, in bytes
 	errorCode    lathe.Code // why the attempt is unreadable; "" while it is readable
 	begun        bool       // the JSON of the attempt has begun
 
-	part    int         // index of the part of the head
-	seg     []byte      // the bytes of the head part or of the mark being read
-	wordEnd int         // offset in seg of the end of the part's word; 0: the word continues
-	list    bool        // the objects are elements of a JSON array
-	object  callObject  // reads the JSON of a call
-	builtin builtinCall // reads a call in the form NAME.call(…)
-	late    bool        // the id of the open call may follow its arguments
-	pending bool        // the open call is complete, unless the block ends with an error
-	surplus bool        // a second closing brace was read after the JSON
+	// The block.
+	part        int         // index of the part of the head
+	partial     []byte      // the bytes of the head part or of the mark being read
+	wordEnd     int         // offset in partial of the end of the part's word; 0: the word continues
+	list        bool        // the objects are elements of a JSON array
+	object      callObject  // reads the JSON of a call
+	builtin     builtinCall // reads a call in the form NAME.call(…)
+	late        bool        // the id of the open call may follow its arguments
+	unconfirmed bool        // the open call is complete, unless the block ends with an error
+	surplus     bool        // a second closing brace was read after the JSON
 }
 
 type jsonBlockState uint8
@@ -105,7 +118,7 @@ func (p *jsonParser) token(text string, mark int) {
 		p.prose.text(text)
 		return
 	}
-	m := p.f.kinds[mark]
+	m := p.family.kinds[mark]
 	switch {
 	case m.kind == markDrop:
 		p.swallow = p.swallow || !thinking
@@ -117,9 +130,9 @@ func (p *jsonParser) token(text string, mark int) {
 	case m.kind == markSection:
 		p.section, p.taken, p.sectionFailed = m.n+1, 0, false
 		p.raw, p.total, p.rawShortened = append(p.raw[:0], text...), len(text), false
-		p.seg, p.state = p.seg[:0], blockSection
+		p.partial, p.state = p.partial[:0], blockSection
 	case m.kind == markOpen:
-		p.openBlock(m.n, text, p.f.blocks[m.n].keep)
+		p.openBlock(m.n, text)
 	case p.swallow: // a closing mark without an open block
 	default:
 		p.prose.text(text)
@@ -128,8 +141,8 @@ func (p *jsonParser) token(text string, mark int) {
 
 // thinkMark handles a mark that opens or closes a block of thinking.
 func (p *jsonParser) thinkMark(mark int, text string) {
-	closes := (mark-p.prose.base)%2 == 1
-	if p.f.special && (p.prose.think > 0 || !p.prose.mask.code()) {
+	_, closes := p.prose.block(mark)
+	if p.family.special && (p.prose.think > 0 || !p.prose.mask.code()) {
 		if closes && p.prose.think == 0 && p.prose.seen {
 			p.swallow = true
 			return
@@ -168,22 +181,23 @@ func (p *jsonParser) spillGap() {
 	}
 }
 
-// openBlock begins an attempt at the mark of block n. The last keep bytes of the mark belong to the JSON.
-func (p *jsonParser) openBlock(n int, mark string, keep int) {
-	p.block = &p.f.blocks[n]
+// openBlock begins an attempt at mark, which opens block n. The part of the mark that belongs to the JSON is read at once.
+func (p *jsonParser) openBlock(n int, mark string) {
+	p.block = &p.family.blocks[n]
+	jsonAt := len(mark) - p.block.keep
 	if p.section == 0 || p.taken > 0 || p.sectionFailed {
 		p.raw, p.total = p.raw[:0], 0
 	}
-	p.rawShortened, p.begun, p.list, p.pending, p.surplus = false, false, false, false, false
-	p.object.name, p.object.id, p.seg, p.part = p.object.name[:0], p.object.id[:0], p.seg[:0], 0
+	p.rawShortened, p.begun, p.list, p.unconfirmed, p.surplus = false, false, false, false, false
+	p.object.name, p.object.id, p.partial, p.part = p.object.name[:0], p.object.id[:0], p.partial[:0], 0
 	p.wordEnd, p.object.named = 0, false
-	p.keep(mark[:len(mark)-keep])
+	p.keep(mark[:jsonAt])
 	p.state = blockHead
 	if len(p.block.head) == 0 {
 		p.state = blockOpen
 	}
 	in := p.in
-	for p.in = mark[len(mark)-keep:]; p.in != "" && p.state != blockNone && p.state != blockUnreadable; {
+	for p.in = mark[jsonAt:]; p.in != "" && p.state != blockNone && p.state != blockUnreadable; {
 		p.step()
 	}
 	p.prose.text(p.in)
@@ -215,10 +229,10 @@ func (p *jsonParser) step() {
 	}
 }
 
-// eat consumes one byte of structure and records it as text of the attempt.
-func (p *jsonParser) eat() { p.keep(p.take(1)) }
+// consume consumes one byte of structure and records it as text of the attempt.
+func (p *jsonParser) consume() { p.keep(p.take(1)) }
 
-// keep appends s to the text of the attempt and counts it. After lose, it stores only the excerpt.
+// keep appends s to the text of the attempt and counts it. Once raw is shortened, it stores only the excerpt.
 func (p *jsonParser) keep(s string) {
 	p.total += len(s)
 	if p.reader.open && !p.rawShortened && len(p.raw)+len(s) > p.opts.MaxPayloadBytes {
@@ -241,24 +255,25 @@ func (p *jsonParser) openByte(c byte) {
 	switch {
 	case len(p.raw) > p.opts.MaxPayloadBytes+maxHeadBytes:
 		p.markUnreadable(lathe.CodePayloadTooLarge)
-	case len(p.seg) > 0 || c == '`' && p.block.fence:
+	case len(p.partial) > 0 || c == '`' && p.block.fence:
 		p.fenceByte(c)
 	case space(c):
-		p.eat()
+		p.consume()
 	case c == '{':
 		p.begun = true
 		form := p.block.object
 		if len(p.object.name) > 0 {
 			form = nil
 		}
-		p.object.reset(form, !p.block.quiet)
+		p.object.reset(form)
+		p.object.js.lax = !p.block.quiet
 		p.state = blockJSON
 	case c == '[' && !p.list && len(p.object.name) == 0 && p.block.object != nil:
 		p.list = true
-		p.eat()
+		p.consume()
 	case len(p.object.name) > 0 && p.block.close != "" && c == p.block.close[0]: // a call without arguments
 		p.opens()
-		p.pending = true
+		p.unconfirmed = true
 		p.state = blockTail
 	case isLetter(c) && p.block.builtin && !p.list:
 		p.state = blockBuiltin
@@ -272,17 +287,18 @@ const fence = "```"
 
 // fenceByte reads one byte of the opening of a code fence around the JSON.
 func (p *jsonParser) fenceByte(c byte) {
-	if seg := string(p.seg); space(c) && (seg == fence || seg == fence+"json") {
-		p.seg = p.seg[:0]
-		p.eat()
+	opening := string(p.partial)
+	if space(c) && (opening == fence || opening == fence+"json") {
+		p.partial = p.partial[:0]
+		p.consume()
 		return
 	}
-	p.seg = append(p.seg, c)
-	if !strings.HasPrefix(fence+"json", string(p.seg)) {
+	p.partial = append(p.partial, c)
+	if !strings.HasPrefix(fence+"json", string(p.partial)) {
 		p.markUnreadable(lathe.CodePayloadParseError)
 		return
 	}
-	p.eat()
+	p.consume()
 }
 
 // json reads the next part of the JSON of a call.
@@ -296,13 +312,12 @@ func (p *jsonParser) json() {
 	p.keep(p.take(n))
 	switch p.object.status {
 	case objectDone:
-		p.pending = true
+		p.unconfirmed = true
 		switch {
+		case p.block.close != "" && p.object.form != nil:
+			p.state = blockNext
 		case p.block.close != "":
 			p.state = blockTail
-			if p.object.form != nil {
-				p.state = blockNext
-			}
 		case p.object.form == nil:
 			p.confirm()
 			p.leave()
@@ -313,27 +328,27 @@ func (p *jsonParser) json() {
 	case objectBroken:
 		p.markUnreadable(lathe.CodePayloadParseError)
 	case objectForeign:
-		p.toText("")
+		p.toText(notACall)
 	}
 }
 
 // opens starts the call, whose name is known, with its id.
 func (p *jsonParser) opens() {
 	id := string(p.object.id)
-	switch p.f.id {
+	switch p.family.id {
 	case idPosition:
 		if strings.Trim(id, "0123456789") == "" {
 			id = ""
 		}
 	case idLate:
 		if p.late = id == "" && p.object.form != nil; p.late {
-			p.start(lateID, p.toolName(p.object.name), false)
+			p.start(lateID, p.toolName(p.object.name))
 			p.out[len(p.out)-1].ID = ""
 			return
 		}
 		id = p.nineLetters(id)
 	}
-	p.start(id, p.toolName(p.object.name), false)
+	p.start(id, p.toolName(p.object.name))
 }
 
 // lateID stands for an id that may follow the arguments, so that start generates none.
@@ -341,13 +356,13 @@ const lateID = "?"
 
 // confirm closes the open call if it is complete.
 func (p *jsonParser) confirm() {
-	if !p.pending {
+	if !p.unconfirmed {
 		return
 	}
-	p.pending = false
+	p.unconfirmed = false
 	p.taken++
 	p.gap = p.gap[:0]
-	p.endCall(false)
+	p.endCall(whole)
 	p.forget()
 }
 
@@ -376,7 +391,7 @@ func (p *jsonParser) nineLetters(id string) string {
 
 // leave ends a block after its last call and returns to the section or the text.
 func (p *jsonParser) leave() {
-	p.seg = p.seg[:0]
+	p.partial = p.partial[:0]
 	p.state = blockNone
 	p.swallow = true
 	p.prose.mask.fresh()
@@ -396,18 +411,19 @@ func (p *jsonParser) nextByte(c byte) {
 			p.markUnreadable(lathe.CodePayloadTooLarge)
 		}
 	case space(c):
-		p.eat()
+		p.consume()
 	case c == ',' || c == ';':
 		p.confirm()
-		p.eat()
+		p.consume()
 	case c == '{':
 		p.confirm()
 		p.object.name, p.object.id = p.object.name[:0], p.object.id[:0]
 		p.state = blockOpen
 	case c == ']' && p.list:
 		p.confirm()
-		p.eat()
-		if p.state = blockTail; p.block.close == "" {
+		p.consume()
+		p.state = blockTail
+		if p.block.close == "" {
 			p.leave()
 		}
 	case p.block.close != "":
@@ -425,41 +441,36 @@ func (p *jsonParser) leaveAt() {
 
 // tailByte reads one byte between the JSON and the closing mark. Another mark of the structure also ends the block.
 func (p *jsonParser) tailByte(c byte) {
-	if surplus := c == '}' && !p.surplus; len(p.seg) == 0 && (space(c) || surplus) {
+	surplus := c == '}' && !p.surplus
+	if len(p.partial) == 0 && (space(c) || surplus) {
 		p.surplus = p.surplus || surplus
-		p.eat()
+		p.consume()
 		return
 	}
-	p.seg = append(p.seg, c)
-	seg := string(p.seg)
-	if p.block.fence && p.block.close != fence {
-		if seg == fence {
-			p.seg = p.seg[:0]
-			p.eat()
-			return
+	p.partial = append(p.partial, c)
+	text := string(p.partial)
+	if p.block.fence && p.block.close != fence && strings.HasPrefix(fence, text) {
+		if text == fence {
+			p.partial = p.partial[:0]
 		}
-		if strings.HasPrefix(fence, seg) {
-			p.eat()
-			return
-		}
+		p.consume()
+		return
 	}
-	if seg == p.block.close {
+	mark, begins := p.findMark(text)
+	switch {
+	case text == p.block.close:
 		p.take(1)
 		p.confirm()
 		p.leave()
-		return
-	}
-	mark, more := p.structure(seg)
-	switch {
 	case mark >= 0:
 		p.take(1)
 		p.confirm()
 		p.leave()
 		p.inSection(mark)
-	case more || strings.HasPrefix(p.block.close, seg):
-		p.eat()
+	case begins || strings.HasPrefix(p.block.close, text):
+		p.consume()
 	default:
-		p.seg = p.seg[:0]
+		p.partial = p.partial[:0]
 		p.markUnreadable(lathe.CodePayloadParseError)
 	}
 }

@@ -6,30 +6,37 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// structure returns the index of the mark that equals seg, or -1; more reports whether seg is the beginning of a mark.
-func (p *jsonParser) structure(seg string) (mark int, more bool) {
-	for i, text := range p.f.list {
-		if m := p.f.kinds[i]; m.kind == markCite || m.kind == markOpen && p.f.blocks[m.n].quiet {
+// A section contains several blocks between marks of its own:
+//
+//	<|tool_calls_section_begin|><|tool_call_begin|>…<|tool_call_end|><|tool_call_begin|>…<|tool_call_end|><|tool_calls_section_end|>
+//
+// Between its blocks only marks and white space are allowed. This file reads them, and the marks that end citations.
+
+// findMark returns the index of the mark that equals text, or -1; begins reports whether a mark begins with text.
+func (p *jsonParser) findMark(text string) (mark int, begins bool) {
+	for i, mark := range p.family.list {
+		m := p.family.kinds[i]
+		if m.kind == markCite || m.kind == markOpen && p.family.blocks[m.n].quiet {
 			continue
 		}
-		if text == seg {
+		if mark == text {
 			return i, false
 		}
-		more = more || strings.HasPrefix(text, seg)
+		begins = begins || strings.HasPrefix(mark, text)
 	}
-	return -1, more
+	return -1, begins
 }
 
 // inSection handles a mark after a block, inside a section or outside of one.
 func (p *jsonParser) inSection(mark int) {
-	text := p.f.list[mark]
+	text := p.family.list[mark]
 	if p.state != blockSection {
 		p.token(text, mark)
 		return
 	}
-	switch m := p.f.kinds[mark]; m.kind {
+	switch m := p.family.kinds[mark]; m.kind {
 	case markOpen:
-		p.openBlock(m.n, text, p.f.blocks[m.n].keep)
+		p.openBlock(m.n, text)
 	case markSectionEnd:
 		p.keep(text)
 		p.endSection()
@@ -42,23 +49,23 @@ func (p *jsonParser) inSection(mark int) {
 
 // sectionByte reads one byte between the calls of a section.
 func (p *jsonParser) sectionByte(c byte) {
-	if len(p.seg) == 0 && space(c) && len(p.raw) < maxHeadBytes {
-		p.eat()
+	if len(p.partial) == 0 && space(c) && len(p.raw) < maxHeadBytes {
+		p.consume()
 		return
 	}
-	p.seg = append(p.seg, c)
-	mark, more := p.structure(string(p.seg))
+	p.partial = append(p.partial, c)
+	mark, begins := p.findMark(string(p.partial))
 	switch {
 	case mark >= 0:
-		n := len(p.seg) - 1 // the bytes of the mark before c do not belong to the text of the attempt
+		n := len(p.partial) - 1 // the bytes of the mark before c do not belong to the text of the attempt
 		p.total, p.raw = p.total-n, p.raw[:max(0, len(p.raw)-n)]
-		p.seg = p.seg[:0]
+		p.partial = p.partial[:0]
 		p.take(1)
 		p.inSection(mark)
-	case more:
-		p.eat()
+	case begins:
+		p.consume()
 	default:
-		p.seg = p.seg[:0]
+		p.partial = p.partial[:0]
 		p.block, p.begun, p.object.name = nil, false, p.object.name[:0]
 		p.markUnreadable(lathe.CodePayloadParseError)
 	}
@@ -80,7 +87,7 @@ func (p *jsonParser) endSection() {
 		p.block = nil
 		p.markUnreadable(lathe.CodePayloadParseError)
 	}
-	p.seg = p.seg[:0]
+	p.partial = p.partial[:0]
 }
 
 // citeByte reads one byte of the mark that ends a citation. Text that is no such mark is emitted.

@@ -26,7 +26,8 @@ func jsonForm(f *jsonFamily, call, result string) form {
 			return clean(args)
 		},
 		result: func(r lathe.ToolResult) string {
-			if r.Content = clean(r.Content); result == "" {
+			r.Content = clean(r.Content)
+			if result == "" {
 				return tagResult(r)
 			}
 			return results.fill(f.fields(r.Name, r.CallID), r.Content)
@@ -66,12 +67,25 @@ func (f *jsonFamily) fields(name, id string) callFields {
 	return callFields{name, id}
 }
 
-// A pattern is a text with placeholders. Its elements alternate between fixed text and a placeholder.
+// A pattern is a text with placeholders. Its elements alternate between fixed text, which may be "", and a placeholder:
+// `[{"name": "NAME"}]` becomes `[{"name": `, placeQuotedName, `}]`.
 type pattern []string
 
-// Marks that contain NAME, ID or ARGS come first, so that they are not read as placeholders.
-var places = strings.NewReplacer("[CALL_ID]", "[CALL_ID]", "[ARGS]", "[ARGS]", `"NAME"`, "\x00N\x00", "NAME", "\x00n\x00", `"ID"`, "\x00I\x00", "ID", "\x00i\x00",
-	"ARGS", "\x00t\x00", "TEXT", "\x00t\x00", `"JSON"`, "\x00T\x00")
+// The placeholders of a pattern, with the words that stand for them in its text.
+const (
+	placeQuotedName = "N" // "NAME"
+	placeName       = "n" // NAME
+	placeQuotedID   = "I" // "ID"
+	placeID         = "i" // ID
+	placeQuotedText = "T" // "JSON"
+	placeText       = "t" // ARGS, TEXT
+)
+
+// places surrounds the placeholders in the text of a pattern with zero bytes. Marks that contain NAME, ID or ARGS come first, so that they
+// are not read as placeholders.
+var places = strings.NewReplacer("[CALL_ID]", "[CALL_ID]", "[ARGS]", "[ARGS]",
+	`"NAME"`, "\x00"+placeQuotedName+"\x00", "NAME", "\x00"+placeName+"\x00", `"ID"`, "\x00"+placeQuotedID+"\x00", "ID", "\x00"+placeID+"\x00",
+	"ARGS", "\x00"+placeText+"\x00", "TEXT", "\x00"+placeText+"\x00", `"JSON"`, "\x00"+placeQuotedText+"\x00")
 
 func newPattern(text string) pattern { return strings.Split(places.Replace(text), "\x00") }
 
@@ -80,17 +94,17 @@ func (p pattern) fill(c callFields, text string) string {
 	out := slices.Clone(p)
 	for i := 1; i < len(out); i += 2 {
 		switch out[i] {
-		case "N":
+		case placeQuotedName:
 			out[i] = quoteJSON(c.name)
-		case "n":
+		case placeName:
 			out[i] = safeName(c.name)
-		case "I":
+		case placeQuotedID:
 			out[i] = quoteJSON(c.id)
-		case "i":
+		case placeID:
 			out[i] = safeName(c.id)
-		case "T":
+		case placeQuotedText:
 			out[i] = quoteJSON(text)
-		default:
+		default: // placeText
 			out[i] = text
 		}
 	}

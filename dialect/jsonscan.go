@@ -21,14 +21,14 @@ type levels struct {
 	object [maxJSONDepth / 64]uint64 // one bit for each level: 1 is an object, 0 an array
 }
 
-// open begins an object or an array. It returns false if there are maxJSONDepth levels already.
-func (l *levels) open(object bool) bool {
+// open begins the object or the array that bracket, '{' or '[', opens. It returns false if there are maxJSONDepth levels already.
+func (l *levels) open(bracket byte) bool {
 	if l.depth == maxJSONDepth {
 		return false
 	}
 	bit := uint64(1) << (l.depth % 64)
 	l.object[l.depth/64] &^= bit
-	if object {
+	if bracket == '{' {
 		l.object[l.depth/64] |= bit
 	}
 	l.depth++
@@ -135,7 +135,7 @@ func (j *jsonScan) step(c byte) bool {
 	switch j.state {
 	case jsonFirstVal:
 		if c == ']' {
-			return j.closeLevel(false)
+			return j.closeLevel(c)
 		}
 		return j.value(c)
 	case jsonValue:
@@ -146,7 +146,7 @@ func (j *jsonScan) step(c byte) bool {
 			return true
 		}
 		if c == '}' && (j.state == jsonFirstKey || j.lax) {
-			return j.closeLevel(true)
+			return j.closeLevel(c)
 		}
 	case jsonColon:
 		if c == ':' {
@@ -159,7 +159,7 @@ func (j *jsonScan) step(c byte) bool {
 			j.state = j.afterComma()
 			return true
 		case '}', ']':
-			return j.closeLevel(c == '}')
+			return j.closeLevel(c)
 		}
 	case jsonEscape:
 		if shortEscape(c) {
@@ -194,7 +194,7 @@ func (j *jsonScan) step(c byte) bool {
 // value reads the first byte of a value.
 func (j *jsonScan) value(c byte) bool {
 	switch {
-	case (c == '{' || c == '[') && j.open(c == '{'):
+	case (c == '{' || c == '[') && j.open(c):
 		j.state = jsonFirstVal
 		if c == '{' {
 			j.state = jsonFirstKey
@@ -275,9 +275,9 @@ func (j *jsonScan) afterComma() jsonState {
 	return jsonValue
 }
 
-// closeLevel ends the innermost level; object says that the byte was a brace.
-func (j *jsonScan) closeLevel(object bool) bool {
-	if j.inObject() != object {
+// closeLevel ends the innermost level at bracket, '}' or ']'.
+func (j *jsonScan) closeLevel(bracket byte) bool {
+	if j.inObject() != (bracket == '}') {
 		j.state = jsonBad
 		return false
 	}

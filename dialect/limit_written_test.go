@@ -185,13 +185,13 @@ func buffered(p Parser) int {
 	case *prefixed:
 		return buffered(p.Parser)
 	case *tagged:
-		return cap(p.raw) + cap(p.pend) + cap(p.token) + cap(p.value.text) + cap(p.value.json) + cap(p.value.lit.held) + cap(p.payload.raw) + cap(p.payload.object.held)
+		return cap(p.raw) + cap(p.pending) + cap(p.token) + cap(p.value.text) + cap(p.value.json) + cap(p.value.lit.held) + cap(p.payload.raw) + cap(p.payload.object.earlyArgs)
 	case *gemma:
 		return cap(p.raw) + cap(p.head) + cap(p.lit.held)
 	case *pythonic:
 		return cap(p.raw) + cap(p.token) + cap(p.lit.held)
 	case *jsonParser:
-		return cap(p.raw) + cap(p.object.held) + cap(p.gap) + cap(p.seg) + cap(p.builtin.token) + cap(p.builtin.lit.held)
+		return cap(p.raw) + cap(p.object.earlyArgs) + cap(p.gap) + cap(p.partial) + cap(p.builtin.token) + cap(p.builtin.lit.held)
 	}
 	return 1 << 30
 }

@@ -6,10 +6,17 @@ const (
 )
 
 // A literal reads one value in pieces, as models write it in calls, and emits it as JSON. It accepts JSON, which it emits unchanged, and
-// Python's strings, numbers, True, False, None, lists and dicts with strings as keys. It omits a comma before a closing bracket.
+// Python's strings, numbers, True, False, None, lists and dicts with strings as keys. It omits a comma before a closing bracket:
 //
-// If bare is true, it reads the brace syntax of Gemma: keys without quotes, strings between marks (the caller reports the marks to
-// atMark), and unquoted words, which become strings if they are no literals.
+//	{'on': True, "list": [1, 2,]}    becomes    {"on": true, "list": [1, 2]}
+//
+// If bare is true, it reads the brace syntax of Gemma: keys without quotes, strings between marks (the caller passes the marks to
+// stringMark), and unquoted words, which become strings if they are no literals:
+//
+//	{on:true,name:<|"|>a b<|"|>}    becomes    {"on":true,"name":"a b"}
+//
+// The input is emitted as late as possible: s[from:i] is what the piece s has that was read and not emitted. A byte that is replaced or
+// omitted first flushes what precedes it.
 type literal struct {
 	emit func(string) // receives the next piece of the JSON, which is a part of the input or a constant
 	bare bool
@@ -80,7 +87,7 @@ func (l *literal) scan(s string) int {
 		l.flush(l.mark)
 	case literalNext, literalNextKey, literalBare:
 		l.flush(l.mark)
-		l.buffer(s[l.mark:l.i])
+		l.held = append(l.held, s[l.mark:l.i]...)
 	case literalWord:
 		if l.none {
 			l.from = l.i
@@ -126,9 +133,6 @@ func (l *literal) put(text string, n int) {
 	l.from = l.i
 }
 
-// buffer stores s, the end of a piece, until the next piece.
-func (l *literal) buffer(s string) { l.held = append(l.held, s...) }
-
 // step reads at c, the byte at offset i.
 func (l *literal) step(c byte) {
 	switch l.state {
@@ -145,7 +149,7 @@ func (l *literal) step(c byte) {
 			}
 		case c == ']' && l.state != literalValue && l.depth > 0:
 			l.dropGap()
-			l.close(false)
+			l.close(c)
 		default:
 			l.emitGap()
 			l.value(c)
@@ -156,16 +160,16 @@ func (l *literal) step(c byte) {
 			l.blank()
 		case c == '}':
 			l.dropGap()
-			l.close(true)
+			l.close(c)
 		case c == '"' || c == '\'':
 			l.emitGap()
-			l.openString(c, true)
+			l.openString(c)
 		case l.bare && keyByte(c):
 			l.emitGap()
 			l.put(`"`, 0)
 			l.state = literalBareKey
 		case l.state == literalNextKey:
-			l.drop()
+			l.rejectHeld()
 		default:
 			l.bad()
 		}
@@ -224,14 +228,14 @@ func (l *literal) colon(c byte) {
 // blank reads one byte of white space before a value or a key. More than maxCommaBytes make the value invalid.
 func (l *literal) blank() {
 	if (l.state == literalNext || l.state == literalNextKey) && len(l.held)+l.i-l.mark >= maxCommaBytes {
-		l.drop()
+		l.rejectHeld()
 		return
 	}
 	l.i++
 }
 
-// drop discards the buffered bytes and marks the value as invalid.
-func (l *literal) drop() {
+// rejectHeld discards the buffered bytes and marks the value as invalid.
+func (l *literal) rejectHeld() {
 	l.flush(l.mark)
 	l.from = l.i
 	l.bad()
@@ -270,7 +274,7 @@ func (l *literal) after(c byte) {
 			l.state = literalNextKey
 		}
 	case c == ']' || c == '}':
-		l.close(c == '}')
+		l.close(c)
 	case l.bare && l.inObject() && (isLetter(c) || c == '_'):
 		// Small models omit the comma after a string.
 		l.put(",", 0)
@@ -280,8 +284,9 @@ func (l *literal) after(c byte) {
 	}
 }
 
-func (l *literal) close(object bool) {
-	if l.state == literalBad || l.inObject() != object {
+// close ends the innermost list or dict at bracket, '}' or ']'.
+func (l *literal) close(bracket byte) {
+	if l.state == literalBad || l.inObject() != (bracket == '}') {
 		l.bad()
 		return
 	}

@@ -1,6 +1,6 @@
 package dialect
 
-import "github.com/lathe-run/lathe/internal/rawjson"
+import "strings"
 
 // keyByte reports whether c is allowed in a key without quotes.
 func keyByte(c byte) bool {
@@ -16,7 +16,7 @@ func (l *literal) value(c byte) {
 	switch {
 	case l.state == literalBad:
 	case c == '{' || c == '[':
-		if !l.open(c == '{') {
+		if !l.open(c) {
 			l.bad()
 			return
 		}
@@ -26,7 +26,7 @@ func (l *literal) value(c byte) {
 		}
 		l.i++
 	case c == '"' || c == '\'':
-		l.openString(c, false)
+		l.openString(c)
 	case l.bare && l.depth > 0:
 		l.mark = l.i
 		l.state = literalBare
@@ -70,51 +70,50 @@ func (l *literal) literalWord(c byte) {
 	l.end()
 }
 
-// bareWord reads the next part of an unquoted value, up to a comma or a bracket.
+// bareWord reads the next part of an unquoted value such as the word of {on:word}, up to a comma or a bracket.
 func (l *literal) bareWord(c byte) {
 	switch c {
 	case ',', '}', ']':
 	case '{', '[', '"', '\'', '\n':
-		l.drop()
+		l.rejectHeld()
 		return
 	default:
 		if len(l.held)+l.i-l.mark >= maxBareBytes {
-			l.drop()
+			l.rejectHeld()
 			return
 		}
 		l.i++
 		return
 	}
-	word := l.s[l.mark:l.i]
-	whole := len(l.held) == 0
-	if !whole {
-		word = string(append(l.held, word...))
+	word := strings.TrimRight(string(l.held)+l.s[l.mark:l.i], " \n\t\r")
+	if word == "" {
 		l.held = l.held[:0]
-	}
-	for word != "" && space(word[len(word)-1]) {
-		word = word[:len(word)-1]
-	}
-	number := jsonScan{}
-	switch n := number.scan(word); {
-	case word == "":
-		l.drop()
+		l.rejectHeld()
 		return
-	case n == len(word) && number.whole():
-		if whole {
-			l.end()
-			return
-		}
-	case word == "None", word == "<nil>": // templates in Go render null as <nil>
-		word = "null"
-	case word == "True":
-		word = "true"
-	case word == "False":
-		word = "false"
-	default:
-		word = string(rawjson.AppendQuote(nil, word))
 	}
-	l.flush(l.mark)
-	l.emit(word)
-	l.from = l.i
+	value := bareJSON(word)
+	if value != word || len(l.held) > 0 { // else the word is emitted with the bytes around it
+		l.flush(l.mark)
+		l.emit(value)
+		l.from = l.i
+	}
+	l.held = l.held[:0]
 	l.end()
+}
+
+// bareJSON returns an unquoted value as JSON: a number, true, false and null unchanged, any other word as a string.
+func bareJSON(word string) string {
+	switch word {
+	case "None", "<nil>": // templates in Go render null as <nil>
+		return "null"
+	case "True":
+		return "true"
+	case "False":
+		return "false"
+	}
+	js := jsonScan{}
+	if js.scan(word) == len(word) && js.whole() {
+		return word
+	}
+	return quoteJSON(word)
 }

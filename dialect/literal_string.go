@@ -2,12 +2,13 @@ package dialect
 
 import "unicode/utf8"
 
-// openString begins a string after its opening quote.
-func (l *literal) openString(quote byte, key bool) {
+// openString begins a string, of a key or a value, at its opening quote.
+func (l *literal) openString(quote byte) {
 	if l.state == literalBad {
 		return
 	}
-	l.quote, l.key, l.triple, l.ends = quote, key, false, 0
+	l.key = l.state == literalKey || l.state == literalNextKey
+	l.quote, l.triple, l.ends = quote, false, 0
 	if quote == '"' {
 		l.i++
 	} else {
@@ -16,8 +17,8 @@ func (l *literal) openString(quote byte, key bool) {
 	l.state = literalQuote
 }
 
-// atMark handles a mark that surrounds strings in the brace syntax. It returns false if the mark is part of a string in quotes.
-func (l *literal) atMark() bool {
+// stringMark handles a mark that surrounds strings in the brace syntax. It returns false if the mark is part of a string in quotes.
+func (l *literal) stringMark() bool {
 	l.s, l.i, l.from, l.mark = "", 0, 0, 0
 	switch l.state {
 	case literalRaw:
@@ -29,7 +30,8 @@ func (l *literal) atMark() bool {
 			l.bad()
 			return true
 		}
-		if l.emitGap(); l.state != literalBad {
+		l.emitGap()
+		if l.state != literalBad {
 			l.emit(`"`)
 			l.state = literalRaw
 		}
@@ -95,7 +97,8 @@ func (l *literal) text() {
 func (l *literal) escape(c byte) {
 	switch l.state {
 	case literalQuote:
-		if l.state = literalString; c == l.quote {
+		l.state = literalString
+		if c == l.quote {
 			l.put("", 1)
 			l.state = literalQuotes
 		}

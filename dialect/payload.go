@@ -23,12 +23,12 @@ type payload struct {
 
 func (p *payload) init(r *reader, limit int, form *objectForm) {
 	p.r, p.limit, p.form = r, limit, form
-	p.object = callObject{r: r, opens: func() { r.start("", r.toolName(p.object.name), false) }}
+	p.object = callObject{r: r, opens: func() { r.start("", r.toolName(p.object.name)) }}
 }
 
 // reset prepares p for the next object.
 func (p *payload) reset() {
-	p.object.reset(p.form, true)
+	p.object.reset(p.form)
 	p.object.name, p.raw = p.object.name[:0], p.raw[:0]
 	p.total, p.bad = 0, ""
 }
@@ -39,25 +39,24 @@ func (p *payload) inString() bool { return p.object.js.inString() }
 // good reports whether the object is complete and a call.
 func (p *payload) good() bool {
 	o := &p.object
-	return p.bad == "" && o.js.state == jsonDone && o.named && (p.r.open || !o.foreign)
+	return p.bad == "" && o.js.state == jsonDone && o.named && (p.r.open || !o.hasOther)
 }
 
 // add reads a piece of the object, or of the text between the object and its end mark.
 func (p *payload) add(s string) {
-	if p.bad == "" {
-		room := p.limit - len(p.raw)
-		if len(s) > room {
-			p.read(s[:room])
-			s = s[room:]
-			if p.bad == "" {
-				p.fail(lathe.CodePayloadTooLarge)
-				p.object.js.outer = 0
-			}
-		}
-	}
-	if p.bad == "" {
+	room := p.limit - len(p.raw)
+	switch {
+	case p.bad != "":
+	case len(s) <= room:
 		p.read(s)
 		return
+	default:
+		p.read(s[:room])
+		s = s[room:]
+		if p.bad == "" {
+			p.fail(lathe.CodePayloadTooLarge)
+			p.object.js.outer = 0
+		}
 	}
 	if p.bad == lathe.CodePayloadTooLarge {
 		p.object.js.scan(s) // to find which marks are inside strings
@@ -109,7 +108,7 @@ func (p *payload) fail(code lathe.Code) {
 	}
 }
 
-// close ends the payload. cut says that the text ended before the end mark.
+// close ends the payload; cut is truncated if the text ended before the end mark.
 func (p *payload) close(cut bool) {
 	r := p.r
 	switch {
@@ -118,10 +117,10 @@ func (p *payload) close(cut bool) {
 		if !r.open {
 			p.object.begin()
 		}
-		r.end(false)
+		r.end(whole)
 		return
 	case cut && r.open:
-		r.end(true)
+		r.end(truncated)
 		return
 	case cut:
 		p.fail(lathe.CodeIncompleteCall)

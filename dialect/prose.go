@@ -13,19 +13,21 @@ var plainThink = thinkMarks{"<think>", "</think>"}
 
 // prose is the text outside of calls: shown text, and thinking between marks. A block of thinking opens only at the beginning of a line,
 // in a prefix anywhere. A closing mark without a block ends one that the prompt opened, once, unless an opening mark was part of the text
-// before. A closing mark between backticks is text. Marks of calls inside thinking are part of the thinking.
+// before. A closing mark between backticks is text. Marks of calls inside thinking are part of the thinking:
+//
+//	<think>I call <tool_call>.</think>Shown `</think>` text
 //
 // The marks of the scanner from index base on are those of the blocks, opening and closing alternately.
 type prose struct {
-	r     *reader
-	base  int
-	mask  mask
-	think int    // number of the open block, from 1; 0 if none is open
-	seen  bool   // there was a block, or an opening mark in text
-	fresh bool   // the prompt opened the block, and no text of it was read
-	ticks int    // number of backticks on the last line of the open block
-	tick  bool   // the last byte of the block is a backtick
-	shut  string // a closing mark, buffered because a backtick after it would make it quoted text
+	r         *reader
+	base      int
+	mask      mask
+	think     int    // number of the open block, from 1; 0 if none is open
+	seen      bool   // there was a block, or an opening mark in text
+	fresh     bool   // the prompt opened the block, and no text of it was read
+	ticks     int    // number of backticks on the last line of the open block
+	tick      bool   // the last byte of the block is a backtick
+	heldClose string // a closing mark, buffered because a backtick after it would make it quoted text
 }
 
 func newProse(r *reader, base int) prose {
@@ -50,11 +52,12 @@ func (p *prose) closeThought() {
 // settle handles the buffered closing mark once next, the text after it, is known: the mark is text before a backtick, else it ends the
 // block.
 func (p *prose) settle(next string) {
-	if p.shut == "" || next == "" {
+	if p.heldClose == "" || next == "" {
 		return
 	}
-	mark := p.shut
-	if p.shut, p.r.thought.shuts = "", false; next[0] == '`' {
+	mark := p.heldClose
+	p.heldClose, p.r.thought.shuts = "", false
+	if next[0] == '`' {
 		p.text(mark)
 	} else {
 		p.closeThought()
@@ -100,23 +103,18 @@ func (p *prose) mention(mark string) {
 	p.text(mark)
 }
 
+// block returns the number of the block, from 1, to which a mark of thinking belongs, and whether the mark closes it.
+func (p *prose) block(id int) (n int, closes bool) { return (id-p.base)/2 + 1, (id-p.base)%2 == 1 }
+
 // mark reads a mark of the scanner. It returns false if the mark opens a call.
 func (p *prose) mark(id int, text string) bool {
 	p.settle(text)
-	block, closes := (id-p.base)/2+1, (id-p.base)%2 == 1
+	if p.think > 0 {
+		p.markInThought(id, text)
+		return true
+	}
+	block, closes := p.block(id)
 	switch {
-	case p.think > 0:
-		switch {
-		case id < p.base:
-			p.mention(text)
-		case p.fresh && !closes && block == p.think: // the opening mark that the prompt already ended with
-		case !closes || block != p.think:
-			p.text(text)
-		case p.tick && p.ticks%2 == 1:
-			p.shut, p.r.thought.shuts = text, true
-		default:
-			p.closeThought()
-		}
 	case p.mask.code():
 		p.mask.quotation.noteCall()
 		p.text(text)
@@ -132,4 +130,21 @@ func (p *prose) mark(id int, text string) bool {
 		p.think, p.seen = block, true
 	}
 	return true
+}
+
+// markInThought reads a mark in the open block of thinking.
+func (p *prose) markInThought(id int, text string) {
+	block, closes := p.block(id)
+	inBackticks := p.tick && p.ticks%2 == 1
+	switch {
+	case id < p.base:
+		p.mention(text)
+	case p.fresh && !closes && block == p.think: // the opening mark that the prompt already ended with
+	case !closes || block != p.think:
+		p.text(text)
+	case inBackticks:
+		p.heldClose, p.r.thought.shuts = text, true
+	default:
+		p.closeThought()
+	}
 }

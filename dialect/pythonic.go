@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A pythonicForm is the row of a dialect that writes calls in the syntax of Python: `[f(a=1), g()]`.
+// A pythonicForm is the row of a dialect that writes calls in the syntax of Python: `[f(a=1), g(), h(**{"a key": 2})]`.
 type pythonicForm struct {
 	open, close string // marks around the calls; "" if none exist
 	// bare accepts a list without marks, if it begins a line with the name of an offered tool.
@@ -41,7 +41,7 @@ func (f *pythonicForm) parser(o Options) Parser {
 		}
 		set = newMarks(false, withThink(list, plainThink)...)
 	}
-	p := &pythonic{attempt: attempt{reader: newReader(o, set)}, f: f}
+	p := &pythonic{attempt: attempt{reader: newReader(o, set)}, form: f}
 	p.reader.run, p.reader.close = func() { p.readTokens(p) }, p.finish
 	p.prose = newProse(&p.reader, len(list))
 	p.lit.emit = p.args
@@ -52,7 +52,7 @@ func (f *pythonicForm) parser(o Options) Parser {
 // they arrive.
 type pythonic struct {
 	attempt
-	f       *pythonicForm
+	form    *pythonicForm // the row of the dialect
 	state   pythonicState
 	wrapped bool       // the calls are between marks
 	list    bool       // the calls are in brackets
@@ -82,11 +82,11 @@ func (p *pythonic) outside(text string, mark int) {
 	case mark < 0:
 		p.prose.text(text)
 	case p.prose.mark(mark, text):
-	case mark == p.f.openID:
+	case mark == p.form.openID:
 		p.begin(text)
 		p.place, p.state, p.wrapped, p.list = insideCall, pythonBegin, true, false
-		p.opens, p.closes = p.f.openID, p.f.shut
-	case mark < len(p.f.list): // a closing mark without an opening one, or the end of the turn
+		p.opens, p.closes = p.form.openID, p.form.shut
+	case mark < len(p.form.list): // a closing mark without an opening one, or the end of the turn
 		p.leave()
 		p.place = afterCall
 	case inked:
@@ -102,7 +102,7 @@ func (p *pythonic) outside(text string, mark int) {
 // call opens a call of the tool with this name.
 func (p *pythonic) call(name string) {
 	p.name = p.toolName([]byte(name))
-	p.start("", p.name, false)
+	p.start("", p.name)
 	p.params.reset()
 	p.dict = false
 	p.token = p.token[:0]
@@ -112,7 +112,7 @@ func (p *pythonic) call(name string) {
 // inside reads a token inside an attempt.
 func (p *pythonic) inside(text string, mark int) {
 	switch {
-	case mark != p.f.shut || !p.wrapped || p.state == pythonValue && p.lit.inString():
+	case mark != p.form.shut || !p.wrapped || p.state == pythonValue && p.lit.inString():
 		p.structure(text, mark)
 	case p.state == pythonAfter && !p.list || p.state == pythonTail || p.state == pythonBegin && !p.list:
 		p.confirm()
@@ -140,12 +140,13 @@ func (p *pythonic) structure(text string, mark int) {
 			continue
 		}
 		if p.full(text[:1]) {
-			p.spoil(lathe.CodePayloadTooLarge)
+			p.becomeUnreadable(lathe.CodePayloadTooLarge)
 			p.keep(text)
 			return
 		}
 		_, size := utf8.DecodeRuneInString(text)
-		if p.state == pythonTail && !space(text[0]) || !p.bytes(text[:size]) {
+		afterList := p.state == pythonTail && !space(text[0])
+		if afterList || !p.rune(text[:size]) {
 			p.reject(text, mark)
 			return
 		}
@@ -167,8 +168,8 @@ func (p *pythonic) structure(text string, mark int) {
 	}
 }
 
-// bytes reads one rune outside of a value. It returns false if the syntax does not allow the rune.
-func (p *pythonic) bytes(s string) bool {
+// rune reads one rune outside of a value. It returns false if the syntax does not allow the rune.
+func (p *pythonic) rune(s string) bool {
 	for i := range len(s) {
 		if !p.byte(s[i]) {
 			return false
@@ -181,49 +182,13 @@ func (p *pythonic) bytes(s string) bool {
 func (p *pythonic) byte(c byte) bool {
 	switch p.state {
 	case pythonBegin:
-		switch {
-		case space(c):
-		case c == '[' && !p.list:
-			p.list = true
-		case c == ']' && p.list:
-			p.state = pythonTail
-		default:
-			p.state, p.token = pythonName, p.token[:0]
-			return p.byte(c)
-		}
+		return p.beginByte(c)
 	case pythonName:
-		switch {
-		case c == '(':
-			name := strings.TrimSpace(string(p.token))
-			if !isPythonName(name) && !p.knows(name) {
-				return false
-			}
-			p.call(name)
-		case len(p.token) >= maxNameBytes || strings.IndexByte(")[]{}=,'\"<>", c) >= 0:
-			return false
-		default:
-			p.token = append(p.token, c)
-		}
+		return p.nameByte(c)
 	case pythonKey:
-		switch {
-		case space(c):
-			if len(p.token) > 0 {
-				p.state = pythonEq
-			}
-		case c == '=' && len(p.token) > 0:
-			return p.param()
-		case c == '*' && len(p.params.ends) == 0 && (len(p.token) == 0 || string(p.token) == "*"):
-			p.token = append(p.token, c)
-			if len(p.token) == len("**") {
-				p.state = pythonDict
-			}
-		case c == ')' && len(p.token) == 0:
-			p.state = pythonAfter
-		case len(p.token) >= maxNameBytes || !keywordByte(c):
-			return false
-		default:
-			p.token = append(p.token, c)
-		}
+		return p.keyByte(c)
+	case pythonEq:
+		return space(c) || c == '=' && p.param()
 	case pythonDict:
 		if space(c) {
 			return true
@@ -232,8 +197,6 @@ func (p *pythonic) byte(c byte) bool {
 		p.lit.reset()
 		p.state = pythonValue
 		return c == '{'
-	case pythonEq:
-		return space(c) || c == '=' && p.param()
 	case pythonNext:
 		switch {
 		case space(c):
@@ -245,19 +208,75 @@ func (p *pythonic) byte(c byte) bool {
 			return false
 		}
 	case pythonAfter:
-		switch {
-		case space(c):
-		case c == ']' && p.list:
-			p.state = pythonTail
-		case c == ',' && p.open:
-			p.confirm()
-		case p.wrapped || !p.open:
-			p.confirm()
-			p.state, p.token = pythonName, append(p.token[:0], c)
-			return isNameByte(c) || c >= 0x80
-		default:
+		return p.afterByte(c)
+	}
+	return true
+}
+
+// beginByte reads one byte before the first call.
+func (p *pythonic) beginByte(c byte) bool {
+	switch {
+	case space(c):
+	case c == '[' && !p.list:
+		p.list = true
+	case c == ']' && p.list:
+		p.state = pythonTail
+	default:
+		p.state, p.token = pythonName, p.token[:0]
+		return p.nameByte(c)
+	}
+	return true
+}
+
+// nameByte reads one byte of the name of a tool, or the parenthesis after it.
+func (p *pythonic) nameByte(c byte) bool {
+	if c == '(' {
+		name := strings.TrimSpace(string(p.token))
+		if !isPythonName(name) && !p.knows(name) {
 			return false
 		}
+		p.call(name)
+		return true
+	}
+	p.token = append(p.token, c)
+	return len(p.token) <= maxNameBytes && strings.IndexByte(")[]{}=,'\"<>", c) < 0
+}
+
+// keyByte reads one byte before or in the name of an argument, or the byte after it. `**` in place of a name precedes a dict.
+func (p *pythonic) keyByte(c byte) bool {
+	switch {
+	case space(c):
+		if len(p.token) > 0 {
+			p.state = pythonEq
+		}
+		return true
+	case c == '=' && len(p.token) > 0:
+		return p.param()
+	case c == ')' && len(p.token) == 0:
+		p.state = pythonAfter
+		return true
+	}
+	p.token = append(p.token, c)
+	if len(p.params.ends) == 0 && string(p.token) == "**" {
+		p.state = pythonDict
+	}
+	return len(p.token) <= maxNameBytes && keywordByte(c)
+}
+
+// afterByte reads one byte after a call: what may follow shows that the call is complete.
+func (p *pythonic) afterByte(c byte) bool {
+	switch {
+	case space(c):
+	case c == ']' && p.list:
+		p.state = pythonTail
+	case c == ',' && p.open:
+		p.confirm()
+	case p.wrapped || !p.open:
+		p.confirm()
+		p.state, p.token = pythonName, append(p.token[:0], c)
+		return isNameByte(c) || c >= 0x80
+	default:
+		return false
 	}
 	return true
 }
@@ -301,7 +320,7 @@ func (p *pythonic) confirm() {
 	if !p.dict {
 		p.args(p.params.end())
 	}
-	p.end(false)
+	p.end(whole)
 	p.begin("")
 }
 
@@ -309,15 +328,15 @@ func (p *pythonic) confirm() {
 func (p *pythonic) finish() {
 	switch {
 	case p.place == insideUnreadable:
-		p.giveUp()
+		p.endUnreadable()
 	case p.place != insideCall:
 	case p.state == pythonAfter || p.state == pythonTail:
 		p.confirm()
 	case p.open:
-		p.end(true)
+		p.end(truncated)
 	default:
 		p.cut = true
-		p.spoil(lathe.CodeIncompleteCall)
-		p.giveUp()
+		p.becomeUnreadable(lathe.CodeIncompleteCall)
+		p.endUnreadable()
 	}
 }

@@ -19,13 +19,13 @@ type quotation struct {
 
 	prev, before byte // the last two bytes
 
-	indent int  // the indentation of the line, while it has only white space
-	begun  bool // the line has another byte than white space
-	block  bool // the line is part of a block quote
-	code   bool // the line is indented code
-	inked  bool // a line before had more than white space
-	blank  bool // the line before had only white space
-	after  bool // the line before was indented code, or is empty after such a line
+	indent    int  // the indentation of the line, while it has only white space
+	begun     bool // the line has another byte than white space
+	block     bool // the line is part of a block quote
+	code      bool // the line is indented code
+	inked     bool // a line before had more than white space
+	blank     bool // the line before had only white space
+	afterCode bool // the line before was indented code, or is empty after such a line
 
 	tag     [maxTagName]byte // the name of the tag so far
 	tagLen  int              // number of bytes in tag
@@ -52,7 +52,7 @@ func (q *quotation) quotes() bool {
 }
 
 // indents reports whether the white space so far makes the line indented code.
-func (q *quotation) indents() bool { return !q.begun && q.indent >= 4 && (q.blank || q.after) }
+func (q *quotation) indents() bool { return !q.begun && q.indent >= 4 && (q.blank || q.afterCode) }
 
 // byte scans c. plain is false in code and after a backslash, where quotation marks and tags do not count.
 func (q *quotation) byte(c byte, plain bool) {
@@ -81,7 +81,7 @@ func (q *quotation) byte(c byte, plain bool) {
 
 // line handles the end of a line.
 func (q *quotation) line() {
-	q.after = q.code || q.after && !q.begun
+	q.afterCode = q.code || q.afterCode && !q.begun
 	q.blank = !q.begun && q.inked
 	q.inked = q.inked || q.begun
 	if !q.begun && q.element == elementCode {
@@ -96,11 +96,13 @@ func (q *quotation) line() {
 
 // mark opens or closes a quotation if c completes a quotation mark.
 func (q *quotation) mark(c byte) {
-	general := q.before == 0xe2 && q.prev == 0x80 // “ ” „
-	angle := q.prev == 0xc2                       // « »
+	// In UTF-8, “ is e2 80 9c, ” is e2 80 9d, „ is e2 80 9e, « is c2 ab and » is c2 bb.
+	general := q.before == 0xe2 && q.prev == 0x80
+	angle := q.prev == 0xc2
 	switch {
 	case q.close != 0:
-		if c == q.close && (c == '"' && (!q.hasCall || endsCall(q.prev)) || general && c < 0xab || angle && c == 0xbb) {
+		closes := general && c < 0xab || angle && c == 0xbb || c == '"' && (!q.hasCall || endsCall(q.prev))
+		if closes && c == q.close {
 			q.close, q.hasCall = 0, false
 		}
 	case c == '"' && opensAfter(q.prev):

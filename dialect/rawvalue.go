@@ -7,9 +7,12 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A rawValue reads the value of a parameter that is written unquoted between tags, and emits it as JSON of a type that the tool's schema
-// allows. If only a string is allowed, it emits the text as it arrives. For other types it parses the value as a literal and buffers it
-// until it is complete; text that is not a literal becomes a string.
+// A rawValue reads the value of a parameter that is written unquoted between tags, such as the 3 of <parameter=n>3</parameter>, and emits it
+// as JSON of a type that the tool's schema allows: "3" if n is a string, else 3. If only a string is allowed, it emits the text as it
+// arrives. For other types it parses the value as a literal and buffers it until it is complete; text that is not a literal becomes a
+// string.
+//
+// The caller calls begin, add for each piece, and then end, endLast or cut.
 type rawValue struct {
 	r      *reader
 	lit    literal
@@ -18,7 +21,7 @@ type rawValue struct {
 	mode   valueMode
 	types  valueTypes
 	prefix string // the JSON before the value, until it is emitted
-	single bool   // an object may replace all arguments
+	sole   bool   // the only parameter, which contains all arguments if it is an object; the caller sets it before begin
 	text   []byte // the buffered text of the model
 	json   []byte // the buffered text as JSON
 }
@@ -46,13 +49,13 @@ func (v *rawValue) emit(s string) {
 	v.r.args(s)
 }
 
-// begin starts a value. prefix is the JSON before it. alone says that the value may replace all arguments; end decides that.
-func (v *rawValue) begin(prefix string, types valueTypes, alone bool) {
-	v.types, v.prefix, v.single = types, prefix, alone
+// begin starts a value. prefix is the JSON before it.
+func (v *rawValue) begin(prefix string, types valueTypes) {
+	v.types, v.prefix = types, prefix
 	v.text, v.json = v.text[:0], v.json[:0]
 	v.lit.reset()
 	switch {
-	case alone:
+	case v.sole:
 		v.mode = valueBuffered
 	case types == typeString:
 		v.string()
@@ -133,8 +136,8 @@ func (v *rawValue) read(s string) bool {
 	return s == "" || v.lit.state == literalDone && trimSpace(s) == ""
 }
 
-// end ends the value. last says that no other parameter follows. It reports whether the value replaces all arguments.
-func (v *rawValue) end(last bool) (alone bool) {
+// end ends the value.
+func (v *rawValue) end() {
 	switch v.mode {
 	case valueString:
 		v.r.args(`"`)
@@ -142,7 +145,7 @@ func (v *rawValue) end(last bool) (alone bool) {
 		if len(v.text) == len("null") {
 			v.emitPrefix()
 			v.r.args("null")
-			return false
+			return
 		}
 		v.string()
 		v.r.args(`"`)
@@ -150,15 +153,21 @@ func (v *rawValue) end(last bool) (alone bool) {
 		if !v.lit.finish() {
 			v.string()
 			v.r.args(`"`)
-			return false
+			return
 		}
-		alone = last && v.alone()
-		if !alone {
-			v.emitPrefix()
-		}
+		v.emitPrefix()
 		v.r.args(string(v.json))
 	}
-	return alone
+}
+
+// endLast ends a value after which no other parameter follows. It returns true if the value replaces all arguments.
+func (v *rawValue) endLast() (replaces bool) {
+	replaces = v.sole && v.mode == valueBuffered && v.lit.state == literalDone && rawjson.Kind(v.json) == '{'
+	if replaces {
+		v.prefix = ""
+	}
+	v.end()
+	return replaces
 }
 
 // cut emits the buffered part of a value that the end of the text truncates.
@@ -171,9 +180,6 @@ func (v *rawValue) cut() {
 		v.r.args(string(v.json))
 	}
 }
-
-// alone reports whether the value may replace all arguments.
-func (v *rawValue) alone() bool { return v.single && v.json[0] == '{' }
 
 // memberPrefix returns `before"key":`.
 func memberPrefix(before string, key []byte) string {

@@ -22,28 +22,32 @@ type reader struct {
 	// unreadable is true while a call is read that is known to be unreadable: its text is emitted with Unreadable set, and its arguments
 	// are dropped. fail resets it.
 	unreadable bool
-	joins      bool              // merge many small text deltas into few
-	from       int               // index in out of the first delta of this Append
-	joint      int               // index in out, plus 1, of the delta whose text is in small; 0 if none exists
-	small      []byte            // small texts, concatenated
-	ends       bool              // tokens that end the turn are not part of a call that they truncate
-	tail       string            // buffered tokens at the end of the text so far that may end the turn
-	rune       [utf8.UTFMax]byte // an incomplete rune at the end of the piece before
-	nrune      int               // number of bytes in rune: the beginning of a rune that the piece before ended with
-	inPrefix   bool              // the parser reads the end of the prompt
-	mended     int               // number of tool names from which residue of the format was removed
-	run        func()            // reads the input in in
-	close      func()            // closes what is open at the end of the text
-	thought    thought           // see Thinker
+	inPrefix   bool    // the parser reads the end of the prompt
+	mended     int     // number of tool names from which residue of the format was removed
+	run        func()  // reads the input in in
+	close      func()  // closes what is open at the end of the text
+	thought    thought // see Thinker
+
+	// Small text deltas, which join merges.
+	joins bool   // merge many small text deltas into few
+	from  int    // index in out of the first delta of this Append
+	joint int    // index in out, plus 1, of the delta whose text is in small; 0 if none exists
+	small []byte // small texts, concatenated
+
+	// The end of the text so far, which is read with the next text.
+	holdsEnds bool              // tokens that end the turn are buffered: they are not part of a call that they truncate
+	tail      string            // buffered tokens at the end of the text so far that may end the turn
+	rune      [utf8.UTFMax]byte // an incomplete rune at the end of the piece before
+	nrune     int               // number of bytes in rune
 }
 
 func newReader(o Options, m *marks) reader {
-	return reader{scanner: scanner{marks: m}, opts: o, ends: true, close: func() {}}
+	return reader{scanner: scanner{marks: m}, opts: o, holdsEnds: true, close: func() {}}
 }
 
 // Append implements [Parser]. Tokens at the end of text that may end the turn are buffered, and read with the next text.
 func (r *reader) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if !r.ends || text == "" {
+	if !r.holdsEnds || text == "" {
 		return r.pass(dst, text)
 	}
 	switch {
@@ -124,13 +128,14 @@ func brokenTail(s string) int {
 
 // emit appends a delta of text, or joins text to the last one.
 func (r *reader) emit(kind lathe.DeltaKind, text string) {
-	if text == "" || r.joins && kind == lathe.DeltaText && len(r.out)-r.from >= maxPieces && r.join(text) {
+	if text == "" {
 		return
 	}
-	r.out = append(r.out, lathe.Delta{Kind: kind, Text: text})
-	if r.unreadable && kind == lathe.DeltaText {
-		r.out[len(r.out)-1].Unreadable = true
+	hasMany := r.joins && kind == lathe.DeltaText && len(r.out)-r.from >= maxPieces
+	if hasMany && r.join(text) {
+		return
 	}
+	r.out = append(r.out, lathe.Delta{Kind: kind, Text: text, Unreadable: r.unreadable && kind == lathe.DeltaText})
 }
 
 // A long piece of text that is full of marks which open no call would produce a delta every few bytes. From maxPieces deltas on, texts of
@@ -171,11 +176,11 @@ func (r *reader) flushJoined() {
 }
 
 // start opens a call. If id is "", it generates one.
-func (r *reader) start(id, name string, deprecated bool) {
+func (r *reader) start(id, name string) {
 	if id == "" {
 		id = r.newID()
 	}
-	r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: r.calls, ID: id, Name: name, Deprecated: deprecated})
+	r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: r.calls, ID: id, Name: name})
 	r.calls++
 	r.open = true
 }
@@ -186,6 +191,12 @@ func (r *reader) args(text string) {
 		r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: r.calls - 1, Text: text})
 	}
 }
+
+// How a call ends, for the methods end and close.
+const (
+	whole     = false
+	truncated = true // the text of the model ended inside the call
+)
 
 // end closes the open call.
 func (r *reader) end(incomplete bool) {

@@ -4,33 +4,46 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// tagged is the parser of a grammar. A closing tag ends a value only if another parameter, or the end of the call and of its wrapper,
-// follows; otherwise the tag is part of the value.
+// tagged is the parser of a grammar. It divides the text into runs of text and marks, and state selects the method that reads the next of
+// them. On the left the states in which the call on the right is read:
+//
+//	taggedText               I write the file.
+//	taggedWrap, taggedHead   <tool_call><function=write>
+//	taggedBody, taggedParam  <parameter=path>
+//	taggedValue              a.txt
+//	taggedClose              </parameter></function></tool_call>
+//	taggedGap                (after the call)
+//
+// Values are not escaped and may contain tags. A closing tag therefore ends a value only if another parameter, or the end of the call and of
+// its wrapper, follows; otherwise the tag is part of the value. Models also forget closing tags: the tag of a declared parameter, or the
+// end of the call, at the beginning of a line may end the value, too. In both cases the text from the tag on is buffered until the text
+// after it decides; see tagged_close.go. Names and tags are read in tagged_head.go, values and JSON in tagged_value.go.
 //
 // A call without its wrapper counts only if it names an offered tool.
 type tagged struct {
 	attempt
-	g     *grammar
-	state taggedState
+	grammar *grammar
+	state   taggedState
+	message message // the message being read, in the dialect glimmer
 
-	wrapped bool   // the call is inside a wrapper
-	lead    string // white space before a call, which becomes text if the call is none
-	token   []byte // the name, key or tag being read
-	quoted  byte   // the quote that is open in the tag; 0 if none is
-	params  parameters
-	whole   bool // the arguments are complete: one JSON value replaced all parameters
+	// The call.
+	wrapped  bool       // the call is inside a wrapper
+	lead     string     // white space before a call, which becomes text if the call is none
+	token    []byte     // the name, key or tag being read
+	quoted   byte       // the quote that is open in the tag; 0 if none is
+	params   parameters // the parameters so far
+	js       jsonScan   // scanner of arguments that are JSON
+	payload  payload    // reads a JSON object with name and arguments
+	complete bool       // the arguments are complete: one JSON value replaced all parameters
 
-	value  rawValue
-	lines  valueLines
-	pend   []byte // buffered text that may close the value
-	closed bool   // pend also closes the call
-	inner  int    // number of unclosed parameter tags inside the value
-	// Number of unclosed wrappers and calls inside the value.
-	inWraps, inCalls int
-	js               jsonScan
-	payload          payload
-
-	turn turn // the message being read
+	// The value, in the states taggedValue to taggedEnding.
+	value      rawValue
+	lines      valueLines
+	pending    []byte // buffered text that may end the value
+	closed     bool   // pending also ends the call
+	openParams int    // number of unclosed parameter tags inside the value
+	openWraps  int    // number of unclosed wrappers inside the value
+	openCalls  int    // number of unclosed calls inside the value
 }
 
 type taggedState uint8
@@ -47,9 +60,9 @@ const (
 	taggedEq                  // between key and value
 	taggedValue               // in a value
 	taggedClose               // after a tag that may close the value
-	taggedPeek                // in a tag that may open the next parameter, although no tag closed the value
-	taggedPeekKey             // in the key that follows a tag as in taggedPeek
-	taggedPeekEq              // after the key of taggedPeekKey
+	taggedNextTag             // in a tag that may open the next parameter, although no tag closed the value
+	taggedNextKey             // in the key that follows a tag as in taggedNextTag
+	taggedNextEq              // after the key of taggedNextKey
 	taggedEnding              // after a tag that may end the call, although no tag closed the value
 	taggedJSON                // in arguments that are JSON
 	taggedObject              // in a JSON object with name and arguments
@@ -58,11 +71,11 @@ const (
 
 func (t *tagged) read() {
 	for {
-		if t.state == taggedHead || t.state == taggedParam || t.state == taggedPeek {
+		if t.state == taggedHead || t.state == taggedParam || t.state == taggedNextTag {
 			if t.in == "" {
 				return
 			}
-			t.tag()
+			t.openingTag()
 			continue
 		}
 		text, mark, ok := t.next()
@@ -75,7 +88,7 @@ func (t *tagged) read() {
 
 // scanned reads one token of the scanner: a run of text (mark is negative) or a mark.
 func (t *tagged) scanned(text string, mark int) {
-	r := t.g.role(mark)
+	r := t.grammar.role(mark)
 	switch t.state {
 	case taggedText:
 		t.outside(text, mark, r)
@@ -84,23 +97,22 @@ func (t *tagged) scanned(text string, mark int) {
 	case taggedValue:
 		t.inValue(text, r)
 	case taggedClose:
-		t.closing(text, mark, r)
-	case taggedPeekKey, taggedPeekEq:
-		t.peeking(text, mark, r)
+		t.afterClose(text, mark, r)
+	case taggedNextKey, taggedNextEq:
+		t.nextKey(text, mark, r)
 	case taggedEnding:
-		t.ending(text, mark, r)
+		t.afterEnd(text, mark, r)
 	case taggedObject:
 		t.object(text, r)
 	case taggedBad:
-		if t.turn.junk && (r == roleStart || r == roleEnd) {
-			t.giveUp()
-			t.turn = turn{header: true}
+		if t.message.phase == messageUnreadable {
+			t.inUnreadableMessage(text, r)
 			return
 		}
 		t.keep(text)
 		t.inBad(r)
 	case taggedName, taggedKey:
-		t.words(text, r)
+		t.nameOrKey(text, r)
 	case taggedJSON:
 		t.json(text, r)
 	default:
@@ -110,7 +122,7 @@ func (t *tagged) scanned(text string, mark int) {
 
 // outside reads a token between calls.
 func (t *tagged) outside(text string, mark int, r role) {
-	if t.g.messages && t.inTurn(text, mark, r) {
+	if t.grammar.messages && t.inMessage(text, mark, r) {
 		return
 	}
 	switch {
@@ -162,7 +174,8 @@ func (t *tagged) gap(text string, mark int, r role) {
 func (t *tagged) inside(text string, r role) {
 	if r == roleText {
 		rest := trimSpace(text)
-		if t.blanks(text[:len(text)-len(rest)]); rest == "" || t.state == taggedBad {
+		t.blanks(text[:len(text)-len(rest)])
+		if rest == "" || t.state == taggedBad {
 			return
 		}
 		text = rest
@@ -177,15 +190,15 @@ func (t *tagged) inside(text string, r role) {
 			t.state = taggedHead
 		case r != roleText:
 			t.reject(text, r)
-		case t.g.json && text[0] == '{' && len(t.raw) > t.opts.MaxPayloadBytes:
-			t.spoil(lathe.CodePayloadTooLarge)
+		case t.grammar.json && text[0] == '{' && len(t.raw) > t.opts.MaxPayloadBytes:
+			t.becomeUnreadable(lathe.CodePayloadTooLarge)
 			t.keep(text)
-		case t.g.json && text[0] == '{':
+		case t.grammar.json && text[0] == '{':
 			t.state = taggedObject
 			t.payload.reset()
 			t.payload.keep(string(t.raw))
 			t.payload.add(text)
-		case t.g.call == nil:
+		case t.grammar.call == nil:
 			t.state = taggedName
 			t.nameText(text)
 		default:
@@ -196,8 +209,9 @@ func (t *tagged) inside(text string, r role) {
 	case taggedEq:
 		switch {
 		case r == roleValue:
-			if t.keep(text); !t.param(0) {
-				t.spoil(lathe.CodePayloadParseError)
+			t.keep(text)
+			if !t.param(0) {
+				t.becomeUnreadable(lathe.CodePayloadParseError)
 			}
 		case r != roleText || !t.param(0):
 			t.reject(text, r)
@@ -210,14 +224,14 @@ func (t *tagged) inside(text string, r role) {
 // blanks reads white space between tags.
 func (t *tagged) blanks(s string) {
 	if t.full(s) {
-		t.spoil(lathe.CodePayloadTooLarge)
+		t.becomeUnreadable(lathe.CodePayloadTooLarge)
 	}
 	t.keep(s)
 }
 
 // reject marks the attempt as unreadable because of text or a mark of role r, which the syntax does not allow here.
 func (t *tagged) reject(text string, r role) {
-	t.spoil(lathe.CodePayloadParseError)
+	t.becomeUnreadable(lathe.CodePayloadParseError)
 	t.keep(text)
 	t.inBad(r)
 }
@@ -229,7 +243,7 @@ func (t *tagged) body(text string, r role) {
 		t.keep(text)
 		t.token, t.quoted = t.token[:0], 0
 		t.state = taggedParam
-		if t.g.keyClose != nil {
+		if t.grammar.keyClose != nil {
 			t.state = taggedKey
 		}
 	case r == roleCallClose, r == roleWrapClose && t.wrapped:
@@ -243,17 +257,14 @@ func (t *tagged) body(text string, r role) {
 	}
 }
 
-// spoil marks the attempt as unreadable and emits its text as text. The ParseError follows at the end of the attempt.
-func (t *tagged) spoil(code lathe.Code) {
-	t.ruin(code)
+// becomeUnreadable marks the attempt as unreadable and emits its text as text. The ParseError follows at the end of the attempt.
+func (t *tagged) becomeUnreadable(code lathe.Code) {
+	t.markUnreadable(code)
 	t.depth, t.state = 1, taggedBad
 }
 
 // inBad counts the nested wrappers or calls in an unreadable attempt, and ends the attempt at the closing mark that matches its first.
 func (t *tagged) inBad(r role) {
-	if t.turn.junk {
-		return
-	}
 	opens, closes := roleWrap, roleWrapClose
 	if !t.wrapped {
 		opens, closes = roleCall, roleCallClose
@@ -265,12 +276,12 @@ func (t *tagged) inBad(r role) {
 		t.depth--
 	}
 	if t.depth == 0 {
-		t.giveUp()
+		t.endUnreadable()
 	}
 }
 
-func (t *tagged) giveUp() {
-	t.attempt.giveUp()
+func (t *tagged) endUnreadable() {
+	t.attempt.endUnreadable()
 	t.state, t.wrapped = taggedText, false
 }
 
@@ -278,7 +289,7 @@ func (t *tagged) giveUp() {
 func (t *tagged) finish() {
 	switch t.state {
 	case taggedText:
-		t.closeTurn()
+		t.endHeader()
 	case taggedWrap, taggedName:
 		t.incomplete()
 	case taggedHead:
@@ -289,20 +300,20 @@ func (t *tagged) finish() {
 		t.incomplete()
 	case taggedClose, taggedEnding:
 		t.closeValue()
-	case taggedValue, taggedPeek, taggedPeekKey, taggedPeekEq:
+	case taggedValue, taggedNextTag, taggedNextKey, taggedNextEq:
 		t.cutValue()
 	case taggedBody, taggedParam, taggedKey, taggedEq, taggedJSON:
-		t.end(true)
+		t.end(truncated)
 	case taggedObject:
-		t.payload.close(true)
+		t.payload.close(truncated)
 	case taggedBad:
-		t.giveUp()
+		t.endUnreadable()
 	}
 }
 
 // incomplete emits an attempt as text, with a ParseError, if the text ended before the name was known.
 func (t *tagged) incomplete() {
 	t.cut = true
-	t.spoil(lathe.CodeIncompleteCall)
-	t.giveUp()
+	t.becomeUnreadable(lathe.CodeIncompleteCall)
+	t.endUnreadable()
 }

@@ -6,31 +6,40 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// closing reads a token after a tag that may close the value.
-func (t *tagged) closing(text string, mark int, r role) {
-	wrapped := t.wrapped && t.g.call != nil
+// This file decides where a value ends. A tag that may end it is buffered in pending, and the tokens after it are read in one of the states
+// taggedClose, taggedNextTag, taggedNextKey, taggedNextEq and taggedEnding, until they confirm the end (endValue, endLastValue) or refute it
+// (notClosed). Each refuted text becomes part of the value:
+//
+//	a </parameter> b</parameter></function></tool_call>
+//	  refuted       confirmed: the value is "a </parameter> b"
+
+// afterClose reads a token after a tag that may close the value.
+func (t *tagged) afterClose(text string, mark int, r role) {
 	switch {
-	case r == roleText && trimSpace(text) == "" && mark < 0 && t.contains(text):
-		t.pend = append(t.pend, text...)
+	case mark < 0 && trimSpace(text) == "" && t.hasRoom(text):
+		t.pending = append(t.pending, text...)
 	case r == roleParam && !t.closed:
-		if t.endValue(false, false, roleText, ""); t.state == taggedBody {
+		t.endValue()
+		if t.state == taggedBody {
 			t.body(text, r)
 		} else {
 			t.keep(text)
 		}
-	case r == roleCallClose && !t.closed && wrapped:
-		t.pend = append(t.pend, text...)
+	case r == roleCallClose && !t.closed && t.wrapped:
+		t.pending = append(t.pending, text...)
 		t.closed = true
 	case r == roleCallClose && !t.closed, r == roleWrapClose && t.wrapped:
-		if t.endValue(true, false, r, text); t.state == taggedBody {
+		t.endLastValue(text, r)
+		if t.state == taggedBody {
 			t.endCall(r)
 		}
 	case r == roleCall && t.closed:
-		if t.endValue(true, false, r, ""); t.state == taggedBody {
+		t.endLastValue("", r)
+		if t.state == taggedBody {
 			t.endCall(roleCallClose)
 		}
 		t.scanned(text, mark)
-	case t.last && mark < 0 && t.endsCall(text):
+	case t.last && mark < 0 && t.grammar.beginsEnd(text):
 		t.closed = true
 	default:
 		t.notClosed()
@@ -38,66 +47,67 @@ func (t *tagged) closing(text string, mark int, r role) {
 	}
 }
 
-// endsCall reports whether text is the beginning of a tag that ends a call.
-func (t *tagged) endsCall(text string) bool {
-	for i, r := range t.g.roles {
-		if (r == roleWrapClose || r == roleCallClose) && len(text) > 2 && strings.HasPrefix(t.g.list[i], text) {
+// beginsEnd reports whether text is the beginning of a tag that ends a call.
+func (g *grammar) beginsEnd(text string) bool {
+	for i, r := range g.roles {
+		if (r == roleWrapClose || r == roleCallClose) && len(text) > len("</") && strings.HasPrefix(g.list[i], text) {
 			return true
 		}
 	}
 	return false
 }
 
-// peeking reads the tokens after a tag that may open the next parameter, in a grammar whose key follows the tag: the key, its end, and
+// nextKey reads the tokens after a tag that may open the next parameter, in a grammar whose key follows the tag: the key, its end, and
 // the tag of its value.
-func (t *tagged) peeking(text string, mark int, r role) {
+func (t *tagged) nextKey(text string, mark int, r role) {
 	switch {
-	case t.state == taggedPeekKey && r == roleText && mark < 0 && len(t.token)+len(text) <= maxNameBytes:
+	case t.state == taggedNextKey && mark < 0 && len(t.token)+len(text) <= maxNameBytes:
 		t.token = append(t.token, text...)
-		t.pend = append(t.pend, text...)
-	case t.state == taggedPeekKey && r == roleKeyClose:
-		t.pend = append(t.pend, text...)
-		t.state = taggedPeekEq
-	case t.state == taggedPeekEq && r == roleText && mark < 0 && trimSpace(text) == "" && t.contains(text):
-		t.pend = append(t.pend, text...)
-	case t.state == taggedPeekEq && r == roleValue:
-		t.pend = append(t.pend, text...)
-		t.peeked(string(t.token), 0)
+		t.pending = append(t.pending, text...)
+	case t.state == taggedNextKey && r == roleKeyClose:
+		t.pending = append(t.pending, text...)
+		t.state = taggedNextEq
+	case t.state == taggedNextEq && mark < 0 && trimSpace(text) == "" && t.hasRoom(text):
+		t.pending = append(t.pending, text...)
+	case t.state == taggedNextEq && r == roleValue:
+		t.pending = append(t.pending, text...)
+		t.nextParam(string(t.token), 0)
 	default:
 		t.notClosed()
 		t.scanned(text, mark)
 	}
 }
 
-// peeked handles a complete parameter tag inside a value whose closing tag may be missing. At the beginning of a line, and with the name
+// nextParam handles a complete parameter tag inside a value whose closing tag may be missing. At the beginning of a line, and with the name
 // of a declared parameter that has no value yet, the tag opens that parameter. Otherwise it is part of the value, and the call is
 // unreadable unless a closing tag inside the value matches it.
-func (t *tagged) peeked(key string, types valueTypes) {
-	if !t.lines.atLine() || t.inner+t.inWraps+t.inCalls > 0 || t.params.has(key) || !declares(t.schema(t.name), key) {
+func (t *tagged) nextParam(key string, types valueTypes) {
+	if !t.lines.atLine() || t.openParams+t.openWraps+t.openCalls > 0 || t.params.has(key) || !declares(t.schema(t.name), key) {
 		t.notClosed()
-		t.inner++
+		t.openParams++
 		return
 	}
 	t.token = append(t.token[:0], key...)
-	if t.endValue(false, true, roleText, ""); t.state == taggedBody && !t.param(types) {
-		t.spoil(lathe.CodePayloadParseError)
+	t.endValue()
+	if t.state == taggedBody && !t.param(types) {
+		t.becomeUnreadable(lathe.CodePayloadParseError)
 	}
 }
 
-// ending reads a token after a tag that may end the call although no tag closed the value. The tag ends the call only if the end of the
+// afterEnd reads a token after a tag that may end the call although no tag closed the value. The tag ends the call only if the end of the
 // wrapper or the next call follows.
-func (t *tagged) ending(text string, mark int, r role) {
+func (t *tagged) afterEnd(text string, mark int, r role) {
 	switch {
-	case !t.contains(text):
+	case !t.hasRoom(text):
 		t.notClosed()
 		t.scanned(text, mark)
-	case r == roleText && mark < 0 && trimSpace(text) == "":
-		t.pend = append(t.pend, text...)
+	case mark < 0 && trimSpace(text) == "":
+		t.pending = append(t.pending, text...)
 	case r == roleWrapClose && !(t.closed && t.wrapped):
-		t.pend = append(t.pend, text...)
+		t.pending = append(t.pending, text...)
 		t.closed = true
 	case t.closed && (r == roleWrap || r == roleDrop || r == roleCall && !t.wrapped):
-		t.ended()
+		t.endUnclosed()
 		t.scanned(text, mark)
 	default:
 		t.notClosed()
@@ -105,60 +115,79 @@ func (t *tagged) ending(text string, mark int, r role) {
 	}
 }
 
-// ended closes the call whose last value has no closing tag.
-func (t *tagged) ended() {
+// endUnclosed closes the call whose last value has no closing tag.
+func (t *tagged) endUnclosed() {
 	r := roleCallClose
 	if t.wrapped {
 		r = roleWrapClose
 	}
-	if t.endValue(true, true, r, ""); t.state == taggedBody {
+	t.endLastValue("", r)
+	if t.state == taggedBody {
 		t.endCall(r)
 	}
 }
 
-// contains reports whether pend has room for text.
-func (t *tagged) contains(text string) bool {
-	return len(t.pend)+len(text) <= t.opts.MaxPayloadBytes+maxTagBytes
+// hasRoom reports whether pending has room for text.
+func (t *tagged) hasRoom(text string) bool {
+	return len(t.pending)+len(text) <= t.opts.MaxPayloadBytes+maxTagBytes
 }
 
 // notClosed makes the buffered text part of the value, because it does not close it.
 func (t *tagged) notClosed() {
-	if t.state == taggedClose && t.inner > 0 {
-		t.inner--
+	if t.state == taggedClose && t.openParams > 0 {
+		t.openParams--
 	}
 	t.state = taggedValue
-	t.piece(string(t.pend))
+	t.addPiece(string(t.pending))
 }
 
-// endValue ends the value. last says that the call ends with it, missing that it has no closing tag. text and r are the mark at which
-// this was found.
-func (t *tagged) endValue(last, missing bool, r role, text string) {
-	t.keep(string(t.pend))
+// endValue ends the value, after which another parameter follows. The state is then taggedBody, or taggedBad if the value has a parameter tag
+// without a closing one.
+func (t *tagged) endValue() {
+	t.endValueText("")
+	t.value.end()
+	if t.openParams > 0 {
+		t.becomeUnreadable(lathe.CodePayloadParseError)
+	}
+}
+
+// endLastValue does what endValue does, for a value with which the call ends. r is the role of the mark that ends the call; text is that mark
+// if it was not kept yet.
+func (t *tagged) endLastValue(text string, r role) {
+	t.endValueText(text)
+	t.complete = t.value.endLast()
+	if t.openParams > 0 {
+		t.becomeUnreadable(lathe.CodePayloadParseError)
+		t.inBad(r)
+	}
+}
+
+// endValueText adds the line break that ends the value, unless it belongs to the tag after the value.
+func (t *tagged) endValueText(text string) {
+	t.keep(string(t.pending))
 	t.keep(text)
-	if t.lines.tail == "\r" || !t.lines.strips && !missing {
+	hasTag := t.state == taggedClose
+	if t.lines.tail == "\r" || hasTag && !t.lines.strips {
 		t.addValue(t.lines.flush())
 	}
 	t.state = taggedBody
-	if t.whole = t.value.end(last); t.inner > 0 {
-		t.spoil(lathe.CodePayloadParseError)
-		t.inBad(r)
-	}
 }
 
 // closeValue ends a value that the end of the text may have closed.
 func (t *tagged) closeValue() {
 	switch {
 	case t.closed && t.state == taggedEnding:
-		t.ended()
+		t.endUnclosed()
 	case t.closed:
-		if t.endValue(true, false, roleCallClose, ""); t.state == taggedBody {
+		t.endLastValue("", roleCallClose)
+		if t.state == taggedBody {
 			t.endCall(roleCallClose)
 		}
 	default:
 		t.cutValue()
 	}
 	if t.state == taggedBad {
-		t.giveUp()
+		t.endUnreadable()
 	}
 }
 
@@ -169,9 +198,9 @@ func (t *tagged) cutValue() {
 		t.addValue(t.lines.flush())
 	}
 	if closes {
-		t.value.end(false)
+		t.value.end()
 	} else {
 		t.value.cut()
 	}
-	t.end(true)
+	t.end(truncated)
 }

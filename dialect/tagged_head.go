@@ -6,14 +6,17 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// words reads a token of a name or a key that is not inside a tag.
-func (t *tagged) words(text string, r role) {
+// This file reads the name of the tool and the keys of the parameters. They are in a tag (<function=write>, <parameter name="path">) or
+// follow one (<tool_call>write, <arg_key>path</arg_key>). The tags are read byte by byte up to `>`, all else in the tokens of the scanner.
+
+// nameOrKey reads a token of a name or a key that follows a tag.
+func (t *tagged) nameOrKey(text string, r role) {
 	switch {
 	case t.state == taggedName && r == roleText:
 		t.nameText(text)
 	case t.state == taggedName:
-		switch ok := t.named(string(t.token)); {
-		case !ok:
+		switch {
+		case !t.startCall(string(t.token)):
 			t.reject(text, r)
 		case r == roleNameEnd:
 			t.keep(text)
@@ -23,7 +26,8 @@ func (t *tagged) words(text string, r role) {
 	case r == roleText:
 		n := min(len(text), maxNameBytes-len(t.token))
 		t.token = append(t.token, text[:n]...)
-		if t.keep(text[:n]); n < len(text) {
+		t.keep(text[:n])
+		if n < len(text) {
 			t.reject(text[n:], r)
 		}
 	case r == roleKeyClose:
@@ -41,30 +45,33 @@ func (t *tagged) nameText(text string) {
 	t.token = append(t.token, name[:n]...)
 	t.keep(name[:n])
 	switch {
-	case n < len(name), found && !t.named(string(t.token)):
+	case n < len(name), found && !t.startCall(string(t.token)):
 		t.reject(text[n:], roleText)
 	case found:
 		t.inside("\n"+rest, roleText)
 	}
 }
 
-// named starts the call of the named tool. It returns false if name cannot be a name.
-func (t *tagged) named(name string) bool {
+// startCall starts the call of the named tool. It returns false if name cannot be a name.
+func (t *tagged) startCall(name string) bool {
 	name = strings.TrimSpace(name)
-	if !t.means(name) && (name == "" || len(name) > maxNameBytes || strings.ContainsAny(name, "<>{}\n") ||
-		t.g.call == nil && strings.ContainsAny(name, " \t")) {
+	invalid := "<>{}\n"
+	if t.grammar.call == nil {
+		invalid += " \t"
+	}
+	if !t.means(name) && (name == "" || len(name) > maxNameBytes || strings.ContainsAny(name, invalid)) {
 		return false
 	}
 	t.name = t.toolName([]byte(name))
 	t.params.reset()
-	t.whole = false
-	t.start("", t.name, false)
+	t.complete = false
+	t.start("", t.name)
 	t.state = taggedBody
 	return true
 }
 
-// tag reads a tag that opens a call or a parameter, up to `>`.
-func (t *tagged) tag() {
+// openingTag reads a tag that opens a call or a parameter, up to `>`. A line end, or the end of maxTagBytes, ends it too early.
+func (t *tagged) openingTag() {
 	n := 0
 	for ; n < len(t.in); n++ {
 		c := t.in[n]
@@ -73,11 +80,11 @@ func (t *tagged) tag() {
 			if c == t.quoted {
 				t.quoted = 0
 			}
-		case t.g.attrs && (c == '"' || c == '\''):
+		case t.grammar.attrs && (c == '"' || c == '\''):
 			t.quoted = c
 		case c == '>':
 			t.addToken(t.scanner.take(n + 1))
-			t.tagDone()
+			t.endTag()
 			return
 		}
 		if c == '\n' || len(t.token)+n >= maxTagBytes {
@@ -88,7 +95,7 @@ func (t *tagged) tag() {
 	t.addToken(t.scanner.take(n))
 	switch {
 	case !over:
-	case t.state == taggedPeek:
+	case t.state == taggedNextTag:
 		t.notClosed()
 	default:
 		t.notATag()
@@ -97,60 +104,62 @@ func (t *tagged) tag() {
 
 func (t *tagged) addToken(s string) {
 	t.token = append(t.token, s...)
-	if t.state == taggedPeek {
-		t.pend = append(t.pend, s...)
+	if t.state == taggedNextTag {
+		t.pending = append(t.pending, s...)
 		return
 	}
 	t.keep(s)
 }
 
-// notATag ends a tag that has no `>`. The tag of a call without a wrapper becomes text; any other makes the attempt unreadable.
+// notATag ends a tag that has no `>`. The tag of a call that counts only if it names an offered tool (without a wrapper, or in a message
+// for the user) becomes text; any other makes the attempt unreadable.
 func (t *tagged) notATag() {
-	if t.state == taggedHead && (!t.wrapped || t.turn.quiet) {
+	if t.state == taggedHead && (!t.wrapped || t.message.to == toUser) {
 		t.state, t.wrapped = taggedText, false
 		t.prose.text(t.lead)
 		t.prose.text(string(t.raw))
 		return
 	}
-	t.spoil(lathe.CodePayloadParseError)
+	t.becomeUnreadable(lathe.CodePayloadParseError)
 }
 
-// tagDone handles a complete tag of a call or a parameter.
-func (t *tagged) tagDone() {
+// endTag handles a complete tag of a call or a parameter.
+func (t *tagged) endTag() {
 	inner := string(t.token[:len(t.token)-1])
 	switch t.state {
 	case taggedHead:
 		name := inner
-		if t.g.attrs {
+		if t.grammar.attrs {
 			name = attributeValue(inner, "name")
 		}
-		if t.g.messages {
-			name = t.called(name)
+		if t.grammar.messages {
+			name = t.invokedName(name)
 		}
-		if (!t.wrapped || t.turn.quiet) && !t.means(name) {
+		mustBeOffered := !t.wrapped || t.message.to == toUser
+		if mustBeOffered && !t.means(name) {
 			t.notATag()
 			return
 		}
-		if !t.named(name) {
-			t.spoil(lathe.CodePayloadParseError)
+		if !t.startCall(name) {
+			t.becomeUnreadable(lathe.CodePayloadParseError)
 		}
 	case taggedParam:
-		key, types := t.paramTag(inner)
+		key, types := t.grammar.paramTag(inner)
 		t.token = append(t.token[:0], key...)
 		if !t.param(types) {
-			t.spoil(lathe.CodePayloadParseError)
+			t.becomeUnreadable(lathe.CodePayloadParseError)
 		}
-	case taggedPeek:
-		t.peeked(t.paramTag(inner))
+	case taggedNextTag:
+		t.nextParam(t.grammar.paramTag(inner))
 	}
 }
 
 // paramTag returns the key in the tag of a parameter, and the types that the tag states; 0 if it states none.
-func (t *tagged) paramTag(inner string) (key string, types valueTypes) {
+func (g *grammar) paramTag(inner string) (key string, types valueTypes) {
 	switch {
-	case !t.g.attrs:
+	case !g.attrs:
 		return inner, 0
-	case !t.g.typed:
+	case !g.typed:
 	case attributeValue(inner, "string") == "true":
 		types = typeString
 	default:

@@ -7,47 +7,47 @@ import "strings"
 func (t *tagged) param(types valueTypes) bool {
 	key := t.token
 	prefix, ok := t.params.add(key)
-	if !ok || t.whole {
+	if !ok || t.complete {
 		return false
 	}
 	schema := t.schema(t.name)
 	types = parameterTypes(schema, string(key), types)
-	alone := t.g.single && len(t.params.ends) == 1 && (string(key) == "arguments" || string(key) == "input") && len(schema) > 0 &&
-		!declares(schema, string(key))
-	t.value.begin(prefix, types, alone)
-	t.state, t.inner, t.inWraps, t.inCalls = taggedValue, 0, 0, 0
-	t.lines = valueLines{fresh: t.g.newline, empty: t.g.newline, strips: t.g.newline && !t.g.paired}
+	t.value.sole = t.grammar.single && len(t.params.ends) == 1 && (string(key) == "arguments" || string(key) == "input") &&
+		len(schema) > 0 && !declares(schema, string(key))
+	t.value.begin(prefix, types)
+	t.state, t.openParams, t.openWraps, t.openCalls = taggedValue, 0, 0, 0
+	t.lines = valueLines{fresh: t.grammar.newline, empty: t.grammar.newline, strips: t.grammar.newline && !t.grammar.paired}
 	return true
 }
 
 // inValue reads a token inside a value.
 func (t *tagged) inValue(text string, r role) {
 	if r == roleText || t.value.inString() {
-		t.piece(text)
+		t.addPiece(text)
 		return
 	}
-	inside := t.inWraps+t.inCalls > 0
+	inside := t.openWraps+t.openCalls > 0
 	switch {
 	case r == roleParamClose:
-		t.maybe(taggedClose, text)
+		t.mayEndValue(taggedClose, text)
 		t.closed = false
-	case r == roleParam && t.g.keyClose != nil:
-		t.maybe(taggedPeekKey, text)
+	case r == roleParam && t.grammar.keyClose != nil:
+		t.mayEndValue(taggedNextKey, text)
 		t.token = t.token[:0]
 	case r == roleParam && t.lines.atLine():
-		t.maybe(taggedPeek, text)
+		t.mayEndValue(taggedNextTag, text)
 		t.token, t.quoted = t.token[:0], 0
 	case (r == roleCallClose || r == roleWrapClose && t.wrapped) && !inside && t.lines.atLine():
-		t.maybe(taggedEnding, text)
+		t.mayEndValue(taggedEnding, text)
 		t.closed = r == roleWrapClose || !t.wrapped
 	default:
-		t.nested(r)
-		t.piece(text)
+		t.countNested(r)
+		t.addPiece(text)
 	}
 }
 
-// piece reads the next text of the value.
-func (t *tagged) piece(s string) {
+// addPiece reads the next text of the value.
+func (t *tagged) addPiece(s string) {
 	for s != "" {
 		n := t.fit(s)
 		t.keep(s[:n])
@@ -63,27 +63,31 @@ func (t *tagged) addValue(s string) {
 	}
 }
 
-// nested counts the calls inside the value.
-func (t *tagged) nested(r role) {
+// countNested counts the calls inside the value.
+func (t *tagged) countNested(r role) {
 	switch r {
 	case roleWrap:
-		t.inWraps++
+		t.openWraps++
 	case roleWrapClose:
-		t.inWraps = max(0, t.inWraps-1)
+		t.openWraps = max(0, t.openWraps-1)
 	case roleCall:
-		t.inCalls++
+		t.openCalls++
 	case roleCallClose:
-		t.inCalls = max(0, t.inCalls-1)
+		t.openCalls = max(0, t.openCalls-1)
 	}
 }
 
-// maybe buffers a mark that may end the value, and sets the state in which the next tokens decide.
-func (t *tagged) maybe(state taggedState, text string) {
-	t.pend = append(t.pend[:0], text...)
+// mayEndValue buffers a mark that may end the value, and sets the state in which the next tokens decide.
+func (t *tagged) mayEndValue(state taggedState, text string) {
+	t.pending = append(t.pending[:0], text...)
 	t.state = state
 }
 
-// valueLines are the line breaks at both ends of a value, which may belong to its tags.
+// valueLines are the line breaks at both ends of a value, which may belong to its tags, as both do in
+//
+//	<parameter=text>
+//	one line
+//	</parameter>
 type valueLines struct {
 	fresh  bool   // nothing of the value was read: a line break that follows belongs to the opening tag
 	empty  bool   // the value has at most a line break, which belongs to the opening tag
@@ -146,10 +150,10 @@ func lineEnd(s string) string {
 
 // endCall closes the call at a mark of role r.
 func (t *tagged) endCall(r role) {
-	if !t.whole {
+	if !t.complete {
 		t.args(t.params.end())
 	}
-	t.end(false)
+	t.end(whole)
 	t.state = taggedGap
 	t.wrapped = t.wrapped && r != roleWrapClose
 	t.leave()
@@ -158,7 +162,7 @@ func (t *tagged) endCall(r role) {
 // json reads a token of arguments that are JSON.
 func (t *tagged) json(text string, r role) {
 	if r != roleText && !t.js.inString() {
-		if t.whole && (r == roleCallClose || r == roleWrapClose && t.wrapped) {
+		if t.complete && (r == roleCallClose || r == roleWrapClose && t.wrapped) {
 			t.endCall(r)
 		} else {
 			t.reject(text, r)
@@ -171,13 +175,13 @@ func (t *tagged) json(text string, r role) {
 		t.keep(text[:n])
 		text = text[n:]
 	}
-	t.whole = t.js.state == jsonDone
-	rest := trimSpace(text)
-	if !t.whole {
-		rest = text
+	bad := text // text after the JSON, or from the byte on that breaks its grammar
+	if t.complete = t.js.state == jsonDone; t.complete {
+		bad = trimSpace(text)
 	}
-	if t.keep(text[:len(text)-len(rest)]); rest != "" {
-		t.reject(rest, r)
+	t.keep(text[:len(text)-len(bad)])
+	if bad != "" {
+		t.reject(bad, r)
 	}
 }
 
@@ -190,7 +194,7 @@ func (t *tagged) object(text string, r role) {
 	if !closes {
 		return
 	}
-	t.payload.close(false)
+	t.payload.close(whole)
 	t.state, t.wrapped = taggedGap, false
 	t.leave()
 }

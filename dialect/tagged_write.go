@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,7 +10,11 @@ import (
 )
 
 // A layout contains the texts that the calls of a grammar consist of, apart from name, keys and values. A string value is written
-// unquoted, any other as JSON.
+// unquoted, any other as JSON:
+//
+//	<tool_call><function=write>    name, the tool's name, params
+//	<parameter=path>a.txt</parameter>    key, the parameter's name, value, the text, valueEnd
+//	</function></tool_call>    end
 type layout struct {
 	name, params         string // before and after the name
 	key, value, valueEnd string // before the key, between key and value, after the value
@@ -53,20 +58,23 @@ func (g *grammar) callText(c lathe.ToolCall, args string, types func(key string,
 	l := &g.layout
 	head := l.name + safeName(c.Name) + l.params
 	if args = strings.TrimSpace(args); !isObject(args) {
-		return head + l.param("arguments", args, false) + l.end
+		return head + l.key + "arguments" + l.value + args + l.valueEnd + l.end
 	}
 	var params []string
 	for key, value := range rawjson.Members([]byte(args)) {
-		name, _ := rawjson.AppendUnquote(nil, key)
-		text, isString := value, value[0] == '"'
-		if isString {
-			text, _ = rawjson.AppendUnquote(nil, value)
+		name, text, tag := rawjson.Text(key), string(value), cmp.Or(l.jsonValue, l.value)
+		stated := typeOther // the type that the tag states, in a typed grammar
+		if value[0] == '"' {
+			text, tag, stated = rawjson.Text(value), l.value, typeString
 		}
-		if len(params) == maxParameters || !g.allowsKey(string(name)) || !g.allowsValue(string(text)) ||
-			types != nil && !g.readsSame(string(text), value, types(string(name), g.tagTypes(isString))) {
+		if !g.typed {
+			stated = 0
+		}
+		readsBack := g.allowsKey(name) && g.allowsValue(text) && (types == nil || g.readsSame(text, value, types(name, stated)))
+		if !readsBack || len(params) == maxParameters {
 			return head + args + "\n" + l.end
 		}
-		params = append(params, l.param(string(name), string(text), !isString))
+		params = append(params, l.key+name+tag+text+l.valueEnd)
 	}
 	return head + strings.Join(params, "") + l.end
 }
@@ -90,25 +98,14 @@ func (g *grammar) allowsValue(text string) bool {
 	return !slices.ContainsFunc(g.list, func(mark string) bool { return strings.Contains(text, mark) })
 }
 
-// tagTypes returns the types that the tag of a parameter states for its value; 0 if it states none.
-func (g *grammar) tagTypes(isString bool) valueTypes {
-	switch {
-	case !g.typed:
-		return 0
-	case isString:
-		return typeString
-	}
-	return typeOther
-}
-
 // readsSame reports whether the parser reads text, a value between its tags, as the JSON value.
 func (g *grammar) readsSame(text string, value []byte, types valueTypes) bool {
 	r := &reader{opts: Options{MaxPayloadBytes: len(text)}}
 	v := rawValue{python: g.python}
 	v.init(r)
-	v.begin("", types, false)
+	v.begin("", types)
 	v.add(text)
-	v.end(false)
+	v.end()
 	var got []byte
 	for _, d := range r.out {
 		got = append(got, d.Text...)
@@ -118,14 +115,6 @@ func (g *grammar) readsSame(text string, value []byte, types valueTypes) bool {
 	}
 	unquoted, err := rawjson.AppendUnquote(nil, got)
 	return err == nil && string(unquoted) == text
-}
-
-func (l *layout) param(key, value string, json bool) string {
-	tag := l.value
-	if json && l.jsonValue != "" {
-		tag = l.jsonValue
-	}
-	return l.key + key + tag + value + l.valueEnd
 }
 
 // toolResponseText returns a result in the tags `<tool_response>` and `</tool_response>`, with its content on separate lines. The caller

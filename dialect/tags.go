@@ -104,12 +104,12 @@ func (t *tags) token(text string, mark int) {
 			if t.bad != "" {
 				t.keep(text)
 			}
-			t.end(false)
+			t.end(whole)
 			t.text()
 		case mark < 0 && trimSpace(text) == "":
 			t.keep(text)
 		default:
-			t.spoil(lathe.CodePayloadParseError)
+			t.becomeUnreadable(lathe.CodePayloadParseError)
 			t.token(text, mark)
 		}
 	case tagsBad:
@@ -120,7 +120,7 @@ func (t *tags) token(text string, mark int) {
 			t.depth--
 		}
 		if t.depth == 0 {
-			t.giveUp()
+			t.endUnreadable()
 		}
 	}
 }
@@ -145,12 +145,13 @@ func (t *tags) readTag() {
 		switch c := t.in[0]; {
 		case c == '{':
 			t.js = jsonScan{lax: true}
-			t.start("", t.name, t.short)
+			t.start("", t.name)
+			t.out[len(t.out)-1].Deprecated = t.short
 			t.state = tagsArgs
 		case space(c) && t.total < t.limit():
 			t.keep(t.take(1))
 		default:
-			t.spoil(lathe.CodePayloadParseError)
+			t.becomeUnreadable(lathe.CodePayloadParseError)
 		}
 	case tagsArgs:
 		part := t.take(t.js.scan(t.in[:t.fit(t.in)]))
@@ -159,13 +160,13 @@ func (t *tags) readTag() {
 		switch t.js.state {
 		case jsonDone:
 			t.state = tagsEnd
-			t.free += 2 * maxTagBytes // white space before the closing tag
+			t.exempt += 2 * maxTagBytes // white space before the closing tag
 			if t.short {
-				t.end(false)
+				t.end(whole)
 				t.after()
 			}
 		case jsonBad:
-			t.spoil(lathe.CodePayloadParseError)
+			t.becomeUnreadable(lathe.CodePayloadParseError)
 		}
 	case tagsShut:
 		t.shut()
@@ -233,7 +234,7 @@ func (t *tags) head() {
 
 // headDone parses the complete opening tag.
 func (t *tags) headDone() {
-	t.free = t.total
+	t.exempt = t.total
 	inner := string(t.raw[len("<tool") : len(t.raw)-1])
 	if t.short {
 		if t.written = inner[1:]; isToolName(t.written) {
@@ -249,10 +250,10 @@ func (t *tags) headDone() {
 	case tag.name != "" && !tag.broken && !tag.closed:
 		t.state = tagsBody
 	case tag.closed && tag.looksLikeCall():
-		t.spoil(lathe.CodePayloadParseError)
-		t.giveUp()
+		t.becomeUnreadable(lathe.CodePayloadParseError)
+		t.endUnreadable()
 	case tag.looksLikeCall():
-		t.spoil(lathe.CodePayloadParseError)
+		t.becomeUnreadable(lathe.CodePayloadParseError)
 	default:
 		t.notATag("")
 	}
@@ -268,23 +269,24 @@ func (t *tags) notATag(code lathe.Code) {
 		return
 	}
 	t.cut = t.cut || code == lathe.CodeIncompleteCall
-	t.spoil(code)
-	t.giveUp()
+	t.becomeUnreadable(code)
+	t.endUnreadable()
 }
 
-// spoil marks the attempt as unreadable. The ParseError follows at the closing tag, or at once for the short form.
-func (t *tags) spoil(code lathe.Code) {
-	t.ruin(code)
+// becomeUnreadable marks the attempt as unreadable. The ParseError follows at the closing tag, or at once for the short form.
+func (t *tags) becomeUnreadable(code lathe.Code) {
+	t.markUnreadable(code)
 	t.depth, t.state = 1, tagsBad
 	if t.short {
-		t.giveUp()
+		t.endUnreadable()
 	}
 }
 
-// giveUp emits the ParseError of the attempt and returns to the text between calls.
-func (t *tags) giveUp() {
-	t.attempt.giveUp()
-	if t.state = tagsText; t.short {
+// endUnreadable emits the ParseError of the attempt and returns to the text between calls.
+func (t *tags) endUnreadable() {
+	t.attempt.endUnreadable()
+	t.state = tagsText
+	if t.short {
 		t.after()
 	}
 }
@@ -296,18 +298,18 @@ func (t *tags) finish() {
 		t.notATag(lathe.CodeIncompleteCall)
 	case tagsBody:
 		t.cut = true
-		t.spoil(lathe.CodeIncompleteCall)
+		t.becomeUnreadable(lathe.CodeIncompleteCall)
 		if t.state == tagsBad {
-			t.giveUp()
+			t.endUnreadable()
 		}
 	case tagsArgs:
-		t.end(true)
+		t.end(truncated)
 	case tagsEnd:
-		t.end(false)
+		t.end(whole)
 	case tagsShut:
 		t.text()
 		t.prose.text(string(t.raw))
 	case tagsBad:
-		t.giveUp()
+		t.endUnreadable()
 	}
 }

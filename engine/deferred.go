@@ -55,12 +55,13 @@ func (r *deferredRun) add(ctx context.Context, ev *event.Event) error {
 	if !r.open {
 		return r.engine.put(ctx, r.owned, r.runID, ev.ID-1, []event.Event{*ev})
 	}
-	if r.buffered = append(r.buffered, *ev); must {
+	r.buffered = append(r.buffered, *ev)
+	if must {
 		return r.flush(ctx)
 	}
 	if loop.Ended(ev.Data) != nil {
 		r.open = false
-		r.owned.saw(0, true) // another process has no access to the run, so there is no claim to release
+		r.owned.noteOver() // another process has no access to the run
 		r.engine.storeLater(ctx, r.runID, r.buffered)
 	}
 	return nil
@@ -68,7 +69,7 @@ func (r *deferredRun) add(ctx context.Context, ev *event.Event) error {
 
 // flush stores the buffered events; later events are stored one by one. r.mu is held.
 func (r *deferredRun) flush(ctx context.Context) error {
-	if len(r.buffered) == 0 {
+	if !r.open || len(r.buffered) == 0 {
 		return nil
 	}
 	if err := r.engine.put(ctx, r.owned, r.runID, 0, r.buffered); err != nil {
@@ -113,27 +114,30 @@ func (s *stamper) deferPersistence(mustPersist func(event.Data) bool) (done func
 // run cannot be stored, Flush logs that and returns no error for it. If runID is unknown, Flush does nothing.
 func (e *Engine) Flush(ctx context.Context, runID string) error {
 	e.mu.Lock()
-	var going []*deferredRun
-	var wait []chan struct{}
+	var inProgress []*deferredRun
+	var ending []chan struct{}
 	for id, r := range e.deferred {
 		if runID == "" || runID == id {
-			going = append(going, r)
+			inProgress = append(inProgress, r)
 		}
 	}
 	e.mu.Unlock()
-	for _, r := range going {
-		if err := e.flush(ctx, r); err != nil {
+	for _, r := range inProgress {
+		r.mu.Lock()
+		err := r.flush(ctx)
+		r.mu.Unlock()
+		if err != nil {
 			return err
 		}
 	}
 	e.mu.Lock() // after the flushes, since a run may have ended during them
 	for id, stored := range e.flushing {
 		if runID == "" || runID == id {
-			wait = append(wait, stored)
+			ending = append(ending, stored)
 		}
 	}
 	e.mu.Unlock()
-	for _, stored := range wait {
+	for _, stored := range ending {
 		select {
 		case <-stored:
 		case <-ctx.Done():
@@ -141,16 +145,6 @@ func (e *Engine) Flush(ctx context.Context, runID string) error {
 		}
 	}
 	return nil
-}
-
-// flush stores the buffered events of a run that is in progress.
-func (e *Engine) flush(ctx context.Context, r *deferredRun) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.open {
-		return nil
-	}
-	return r.flush(ctx)
 }
 
 // storeLater stores a run that has ended: in the background, or before it returns if FlushBeforeEnd is set or maxFlushing runs are being

@@ -167,7 +167,7 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *Ru
 	}
 	if h := e.node.begin(s.run.RunID, s.cancel); h != nil {
 		s.owned = h
-		defer h.end(false)
+		defer h.end(releaseClaim)
 	}
 	if opts.Durability == Deferred {
 		mustPersist := opts.MustPersist
@@ -319,7 +319,8 @@ func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 		if r, ok := sink.(Recorder); ok {
 			ctx, cancel := s.engine.opts.within(ctx)
 			err := r.Record(ctx, *ev)
-			if cancel(); err != nil {
+			cancel()
+			if err != nil {
 				return err
 			}
 		}

@@ -38,7 +38,7 @@ type node struct {
 
 	mu         sync.Mutex
 	owned      map[string]*claimHandle // claims by run id
-	coming     map[string]int          // number of claims per run that are being made or are left to expire
+	pending    map[string]int          // number of claims per run that are being made or are left to expire
 	claiming   int                     // the number of calls of Store.Claim in progress
 	graceUntil time.Time               // the end of the failover grace period: until then no run is claimed
 	renewal    *renewal                // nil: the node owns no run
@@ -53,7 +53,7 @@ type renewal struct {
 
 func newNode(opts *Options, store store.Shared) *node {
 	return &node{store: store, name: opts.Node, lease: opts.Lease, timeout: opts.StoreTimeout, log: opts.Log,
-		owned: map[string]*claimHandle{}, coming: map[string]int{}}
+		owned: map[string]*claimHandle{}, pending: map[string]int{}}
 }
 
 // A claimHandle is the claim on a run that this process executes. It is nil on a store that is not shared.
@@ -67,7 +67,7 @@ type claimHandle struct {
 	watch    *time.Timer // calls lose if the claim is not renewed in time
 	over     bool        // the run has ended
 	seen     int64       // ID of the last event that was appended or read
-	looked   int         // number of signals that were read
+	signals  int         // number of signals that were read
 	reported int         // number of signals in the last renewal that reported more than before; guarded by node.mu
 }
 
@@ -89,7 +89,7 @@ func (n *node) begin(runID string, stop context.CancelCauseFunc) *claimHandle {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.coming[runID]++
+	n.pending[runID]++
 	return &claimHandle{node: n, claim: store.Claim{RunID: runID, Node: n.name, Lease: n.lease}, stop: stop}
 }
 
@@ -103,13 +103,13 @@ func (n *node) acquire(ctx context.Context, runID string) (*claimHandle, error) 
 		return nil, lathe.CodeUnavailable.Wrap(op, errGrace)
 	}
 	n.mu.Lock()
-	if n.owned[runID] != nil || n.coming[runID] > 0 {
+	if n.owned[runID] != nil || n.pending[runID] > 0 {
 		n.mu.Unlock()
 		return nil, lathe.CodeConflict.Errorf(op, "the run is under way already")
 	}
-	n.coming[runID]++
+	n.pending[runID]++
 	n.mu.Unlock()
-	defer n.arrived(runID)
+	defer n.endPending(runID)
 	asked := time.Now()
 	c, err := n.store.ClaimRun(ctx, n.name, runID, n.lease)
 	if err != nil {
@@ -117,7 +117,7 @@ func (n *node) acquire(ctx context.Context, runID string) (*claimHandle, error) 
 	}
 	h := n.own(c, asked)
 	if n.inGrace() { // ClaimRun may have found that the server has changed
-		h.end(false)
+		h.end(releaseClaim)
 		return nil, lathe.CodeUnavailable.Wrap(op, errGrace)
 	}
 	return h, nil
@@ -147,12 +147,13 @@ func (n *node) claim(ctx context.Context, limit int) ([]*claimHandle, error) {
 	return owned, nil
 }
 
-// arrived records that a claim in coming was made, refused or has expired.
-func (n *node) arrived(runID string) {
+// endPending records that a claim in pending was made, refused or has expired.
+func (n *node) endPending(runID string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.coming[runID]--; n.coming[runID] == 0 {
-		delete(n.coming, runID)
+	n.pending[runID]--
+	if n.pending[runID] == 0 {
+		delete(n.pending, runID)
 	}
 }
 
@@ -217,21 +218,22 @@ func (h *claimHandle) append(ctx context.Context, last int64, events []event.Eve
 	end, err := n.store.AppendAs(ctx, h.claim, last, events...)
 	if err != nil {
 		if h.claim.Epoch == 0 && errors.Is(err, lathe.ErrConflict) {
-			h.saw(0, true) // another run has this id, so there is no claim to release
+			h.noteOver() // another run has this id
 		}
 		return err
 	}
 	if h.claim.Epoch == 0 {
 		h.claim.Epoch = 1
 		n.keep(h, asked)
-		n.arrived(h.claim.RunID)
+		n.endPending(h.claim.RunID)
 	}
 	_, over := events[len(events)-1].Data.(*event.RunFinished)
-	h.saw(end, over)
+	h.noteLog(end, over)
 	return nil
 }
 
-func (h *claimHandle) saw(last int64, over bool) {
+// noteLog records the last ID of the log, and whether the run has ended.
+func (h *claimHandle) noteLog(last int64, over bool) {
 	if h == nil {
 		return
 	}
@@ -240,18 +242,29 @@ func (h *claimHandle) saw(last int64, over bool) {
 	h.seen, h.over = last, over
 }
 
-// look records the number of signals that were read.
-func (h *claimHandle) look(read int) {
+// noteOver records that the run has ended or is another run, so that end releases nothing.
+func (h *claimHandle) noteOver() { h.noteLog(0, true) }
+
+// noteSignals records the number of signals that were read.
+func (h *claimHandle) noteSignals(read int) {
 	if h == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.looked = read
+	h.signals = read
 }
 
-// end releases the claim. If failed is true, it leaves the claim to expire, so that the run is not resumed at once.
-func (h *claimHandle) end(failed bool) {
+// A claimEnd says how a process gives up a claim on a run that has not ended.
+type claimEnd int
+
+const (
+	releaseClaim claimEnd = iota
+	expireClaim           // the claim lasts until its lease ends, so that the run is not resumed at once
+)
+
+// end ends the execution of the run under the claim.
+func (h *claimHandle) end(how claimEnd) {
 	if h == nil {
 		return
 	}
@@ -259,9 +272,9 @@ func (h *claimHandle) end(failed bool) {
 	id := h.claim.RunID
 	begun := h.claim.Epoch > 0
 	n.mu.Lock()
-	if begun && failed {
-		n.coming[id]++ // so that a renewal does not release the claim earlier
-		time.AfterFunc(n.lease, func() { n.arrived(id) })
+	if begun && how == expireClaim {
+		n.pending[id]++ // so that a renewal does not release the claim earlier
+		time.AfterFunc(n.lease, func() { n.endPending(id) })
 	}
 	if n.owned[id] == h {
 		delete(n.owned, id)
@@ -276,16 +289,16 @@ func (h *claimHandle) end(failed bool) {
 		<-last.over
 	}
 	if !begun {
-		defer n.arrived(id)
+		defer n.endPending(id)
 	}
 	h.mu.Lock()
 	if h.watch != nil {
 		h.watch.Stop()
 	}
 	c, seen, over := h.claim, h.seen, h.over
-	c.Signals = h.looked
+	c.Signals = h.signals
 	h.mu.Unlock()
-	if over || failed && begun {
+	if over || begun && how == expireClaim {
 		return
 	}
 	c.Epoch = max(c.Epoch, 1) // the store may have stored the first event although its response was lost
@@ -341,7 +354,7 @@ func (n *node) renewOnce(ctx context.Context) error {
 				h.reported = c.Signals
 				news = append(news, c.RunID)
 			}
-		case h == nil && n.coming[c.RunID] == 0 && !claiming && n.claiming == 0:
+		case h == nil && n.pending[c.RunID] == 0 && !claiming && n.claiming == 0:
 			strays = append(strays, c)
 		}
 	}

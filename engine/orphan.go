@@ -42,7 +42,7 @@ func (c *Supervisor) end(ctx context.Context, row *store.RunSummary, sinks []eve
 		}
 		return err
 	}
-	defer h.end(false)
+	defer h.end(releaseClaim)
 	reading, done := c.engine.opts.within(ctx)
 	defer done()
 	s, err := c.engine.State(reading, row.RunID)

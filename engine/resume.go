@@ -71,7 +71,7 @@ func fold(s *loop.State, ev *event.Event) (err error) {
 // invalid_request if [Engine.Accept] has stored the run, which only [Engine.Step] continues; or unavailable for one lease after the
 // connection of a shared store has changed to another server, whose log may lack events.
 func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
-	g, err := e.claimRun(ctx, runID, &attempts{}, false)
+	g, err := e.claimRun(ctx, runID, &attempts{}, toItsEnd)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers
 // run that another process executes: that process must cancel the context of the run. If the run cannot be resumed, Cancel returns the same
 // errors as [Engine.Resume]. l and sinks are as in Resume.
 func (e *Engine) Cancel(ctx context.Context, l *loop.Loop, runID string, sinks ...event.Sink) (*event.Result, error) {
-	g, err := e.claimRun(ctx, runID, &attempts{}, false)
+	g, err := e.claimRun(ctx, runID, &attempts{}, toItsEnd)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +99,13 @@ type claimedRun struct {
 	step    *stepping // nil: the run is resumed to its end, not for one step
 }
 
-// claimRun claims a run that has not ended, reads it, and counts in tried how often it was resumed. steps reports that the caller executes
-// the run step by step.
+// The values of the parameter steps: how the caller executes a run.
+const (
+	toItsEnd   = false
+	stepByStep = true
+)
+
+// claimRun claims a run that has not ended, reads it, and counts in tried how often it was resumed.
 func (e *Engine) claimRun(ctx context.Context, runID string, tried *attempts, steps bool) (*claimedRun, error) {
 	h, err := e.node.acquire(ctx, runID)
 	if err != nil {
@@ -108,8 +113,8 @@ func (e *Engine) claimRun(ctx context.Context, runID string, tried *attempts, st
 	}
 	g, err := e.read(ctx, runID, h, tried, steps)
 	if err != nil {
-		h.look(0)
-		h.end(false)
+		h.noteSignals(0)
+		h.end(releaseClaim)
 		return nil, err
 	}
 	return g, nil
@@ -127,20 +132,20 @@ func mayExecute(s *loop.State, steps bool) error {
 	return lathe.CodeInvalidRequest.Errorf("engine: resume", "the run is executed by another engine: %s", s.Executor)
 }
 
-// read reads a run that has not ended, under the claim h. steps reports that the caller executes the run step by step.
+// read reads a run that has not ended, under the claim h, and counts in tried how often it was resumed.
 func (e *Engine) read(ctx context.Context, runID string, h *claimHandle, tried *attempts, steps bool) (g *claimedRun, err error) {
 	g = &claimedRun{engine: e, owned: h}
 	if g.signals, err = e.readSignals(ctx, runID); err != nil { // before the log, so that the log contains every effect of these signals
 		return nil, err
 	}
-	h.look(len(g.signals))
+	h.noteSignals(len(g.signals))
 	if g.state, err = e.state(ctx, runID, tried); err != nil {
 		return nil, err
 	}
 	if err := mayExecute(g.state, steps); err != nil {
 		return nil, err
 	}
-	h.saw(g.state.LastID, g.state.Finished != nil)
+	h.noteLog(g.state.LastID, g.state.Finished != nil)
 	if f := g.state.Finished; f != nil {
 		return nil, lathe.CodeConflict.Errorf("engine: resume", "the run has ended: %s", f.Reason)
 	}
@@ -154,7 +159,7 @@ func (g *claimedRun) resume(ctx context.Context, l *loop.Loop, answers map[strin
 	}
 	answers, err := withResults(answers, g.state, g.signals)
 	if err != nil {
-		g.owned.end(false)
+		g.owned.end(releaseClaim)
 		return nil, err
 	}
 	res := g.continueRun(ctx, l, answers, sinks)
@@ -183,16 +188,16 @@ func (g *claimedRun) continueRun(ctx context.Context, l *loop.Loop, answers map[
 	defer cancel(nil)
 	s.cancel = cancel
 	g.owned.bind(cancel)
-	defer g.owned.end(false)
-	res, _ := s.execute(ctx, l)                                        // the result contains the error
-	if res == nil || res.Reason.Status() != "parked" || g.early(res) { // released, or parked while one of its signals is not applied
-		g.owned.look(0)
+	defer g.owned.end(releaseClaim)
+	res, _ := s.execute(ctx, l)                                               // the result contains the error
+	if res == nil || res.Reason.Status() != "parked" || g.hasUnapplied(res) { // so that the signals count as not read
+		g.owned.noteSignals(0)
 	}
 	return res
 }
 
-// early reports whether the run waits for a result that was stored before its call was made, so that the result is not applied.
-func (g *claimedRun) early(res *event.Result) bool {
+// hasUnapplied reports whether the run waits for a result that was stored before its call was made, so that the result is not applied.
+func (g *claimedRun) hasUnapplied(res *event.Result) bool {
 	return slices.ContainsFunc(g.signals, func(f store.Signal) bool {
 		return f.Kind == store.SignalResult && !isOpen(g.state, f.Key) && slices.ContainsFunc(res.Pending, func(c lathe.ToolCall) bool { return c.ID == f.Key })
 	})

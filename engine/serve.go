@@ -112,7 +112,7 @@ func (c *Supervisor) listen(ctx context.Context, opts *ServeOptions) {
 func (c *Supervisor) notifyRemote(runID string) {
 	c.mu.Lock()
 	r := c.runs[runID]
-	refresh := r != nil && time.Since(r.looked) >= signalReadEvery
+	refresh := r != nil && time.Since(r.readAt) >= signalReadEvery
 	c.mu.Unlock()
 	if refresh {
 		c.Notify(runID)
@@ -138,7 +138,7 @@ func (c *Supervisor) claimSome(ctx context.Context, opts *ServeOptions) (more bo
 	}
 	if n.inGrace() { // Claim may have found that the server has changed
 		for _, h := range owned {
-			h.end(false)
+			h.end(releaseClaim)
 		}
 		return false
 	}
@@ -156,17 +156,17 @@ func (c *Supervisor) claimSome(ctx context.Context, opts *ServeOptions) (more bo
 // returns their number, and the joined errors of those that cannot be resumed, which remain as they are. If the index fails, Recover also
 // returns that error and reads no further. It ignores runs with an executor and, on a shared store, runs that another process executes.
 func (c *Supervisor) Recover(ctx context.Context, index store.RunIndex, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks ...event.Sink) (n int, err error) {
-	left := []store.RunFilter{{Status: "running"}}
+	filters := []store.RunFilter{{Status: "running"}}
 	if c.engine.signals != nil { // without signals no parked run can be resumed
-		left = append(left, store.RunFilter{Status: "parked", Signaled: true})
+		filters = append(filters, store.RunFilter{Status: "parked", Signaled: true})
 	}
-	for _, f := range left {
+	for _, f := range filters {
 		for row, lerr := range f.All(ctx, index) {
 			if lerr != nil {
 				return n, errors.Join(err, lerr)
 			}
-			goesOn, rerr := c.recoverOne(ctx, row, loopFor, sinks)
-			if goesOn {
+			resumed, rerr := c.recoverOne(ctx, row, loopFor, sinks)
+			if resumed {
 				n++
 			}
 			if rerr != nil {
@@ -177,7 +177,8 @@ func (c *Supervisor) Recover(ctx context.Context, index store.RunIndex, loopFor 
 	return n, err
 }
 
-func (c *Supervisor) recoverOne(ctx context.Context, row *store.RunSummary, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks []event.Sink) (goesOn bool, err error) {
+// recoverOne resumes a run in the background, or ends it if it is running and cannot be resumed.
+func (c *Supervisor) recoverOne(ctx context.Context, row *store.RunSummary, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks []event.Sink) (resumed bool, err error) {
 	switch {
 	case c.find(row.RunID) != nil, row.Executor != "":
 		return false, nil

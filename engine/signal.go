@@ -64,9 +64,9 @@ func cancelled(signals []store.Signal) bool {
 	return slices.ContainsFunc(signals, func(f store.Signal) bool { return f.Kind == store.SignalCancel })
 }
 
-// moves reports whether a run can continue: it is not parked, or it has a signal, or a request for approval has expired. For a run that was
+// canContinue reports whether a run can continue: it is not parked, or it has a signal, or a request for approval has expired. For a run that was
 // set aside it returns false unless a cancel request is stored, because signals of such a run may have been applied already.
-func (e *Engine) moves(s *loop.State, signals []store.Signal) bool {
+func (e *Engine) canContinue(s *loop.State, signals []store.Signal) bool {
 	switch {
 	case s.Paused == "" || cancelled(signals):
 		return true

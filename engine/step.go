@@ -113,18 +113,18 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 		opts = &StepOptions{}
 	}
 	tried := &attempts{}
-	g, err := e.claimRun(ctx, runID, tried, true)
+	g, err := e.claimRun(ctx, runID, tried, stepByStep)
 	if err != nil {
 		if s, serr := e.State(ctx, runID); serr == nil && s.Finished != nil {
 			return stepOf(s), nil
 		}
 		return nil, err
 	}
-	suspended := g.state.LastID == opts.After || g.state.LastID == 1
-	waits := g.state.Paused != "" && !opts.Resume && !opts.Cancel && len(opts.Answers) == 0 && !e.moves(g.state, g.signals)
+	suspended := g.state.LastID == opts.After || g.state.LastID == 1 // 1: Accept has stored the first event, and no step was executed
+	waits := g.state.Paused != "" && !opts.Resume && !opts.Cancel && len(opts.Answers) == 0 && !e.canContinue(g.state, g.signals)
 	switch {
 	case waits:
-		g.owned.end(false)
+		g.owned.end(releaseClaim)
 		return stepOf(g.state), nil
 	case !suspended && tried.n >= maxAttempts && !opts.Cancel:
 		return e.setAside(ctx, g, opts.Sinks)
@@ -194,7 +194,7 @@ func (e *Engine) setAside(ctx context.Context, g *claimedRun, sinks []event.Sink
 	s.run = &s.in.Run
 	paused := &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}
 	s.emit(ctx, &event.Event{Turn: g.state.Turn, Data: paused})
-	g.owned.end(false)
+	g.owned.end(releaseClaim)
 	if s.lost != nil {
 		return nil, s.lost
 	}

@@ -49,7 +49,7 @@ type ownedRun struct {
 	result   *event.Result // valid after done is closed
 	err      error
 	notified bool      // a signal may have arrived since the last read of the signals
-	looked   time.Time // the time at which Notify last read the signals
+	readAt   time.Time // the time at which Notify last read the signals
 }
 
 // SupervisorOptions are the options of [NewSupervisor]. They are copied.
@@ -117,7 +117,7 @@ func (c *Supervisor) Resume(ctx context.Context, l *loop.Loop, runID string, ans
 	if err != nil {
 		return err
 	}
-	if g, err = c.engine.claimRun(ctx, runID, &attempts{}, false); err != nil {
+	if g, err = c.engine.claimRun(ctx, runID, &attempts{}, toItsEnd); err != nil {
 		g = nil
 	}
 	close(ready)
@@ -174,13 +174,13 @@ func (c *Supervisor) again(id string, r *ownedRun) bool {
 func (c *Supervisor) lookAgain(ctx context.Context, id string, l *loop.Loop, r *ownedRun, sinks []event.Sink) (*event.Result, error) {
 	reading, done := c.engine.opts.within(ctx)
 	defer done()
-	g, err := c.engine.claimRun(reading, id, &attempts{}, false)
+	g, err := c.engine.claimRun(reading, id, &attempts{}, toItsEnd)
 	if err != nil {
 		c.engine.opts.Log.Warn("a run with a new signal could not be read", "run_id", id, "code", lathe.CodeOf(err))
 		return r.result, nil // the process that owns or acquires the run reads the signals
 	}
-	if !c.engine.moves(g.state, g.signals) {
-		g.owned.end(false)
+	if !c.engine.canContinue(g.state, g.signals) {
+		g.owned.end(releaseClaim)
 		return r.result, nil
 	}
 	return g.resume(ctx, l, nil, sinks)
@@ -206,7 +206,7 @@ func (c *Supervisor) Notify(runID string) bool {
 	if r == nil {
 		return false
 	}
-	r.notified, r.looked = true, time.Now()
+	r.notified, r.readAt = true, time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), c.engine.opts.StoreTimeout)
 	c.running.Go(func() {
 		defer cancel()

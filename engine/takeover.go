@@ -22,17 +22,17 @@ func (c *Supervisor) takeOver(ctx context.Context, h *claimHandle, row *store.Ru
 		row, err = h.node.row(ctx, h.claim.RunID)
 	}
 	if err != nil {
-		h.end(true)
+		h.end(expireClaim)
 		return err
 	}
 	l, err := loopFor(row)
 	if err != nil {
-		h.end(true)
+		h.end(expireClaim)
 		return err
 	}
 	_, err = c.execute(ctx, row.RunID, l, sinks, func(ctx context.Context) (*event.Result, error) { return c.attempt(ctx, h, row, l, sinks) })
 	if err != nil {
-		h.end(false)
+		h.end(releaseClaim)
 		leave(sinks, row.RunID)
 	}
 	return err
@@ -64,25 +64,29 @@ func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.Run
 	tried := &attempts{}
 	reading, done := c.engine.opts.within(ctx)
 	defer done()
-	g, err := c.engine.read(reading, row.RunID, h, tried, false)
+	g, err := c.engine.read(reading, row.RunID, h, tried, toItsEnd)
 	code := lathe.CodeOf(err)
 	switch {
 	// The store failed, the run has ended, or another engine executes it.
 	case err != nil && (!tried.read || code == lathe.CodeConflict || code == lathe.CodeInvalidRequest):
-		h.end(code != lathe.CodeConflict)
+		how := expireClaim
+		if code == lathe.CodeConflict {
+			how = releaseClaim
+		}
+		h.end(how)
 		return nil, err
-	case err == nil && !c.engine.moves(g.state, g.signals):
-		h.end(false)
+	case err == nil && !c.engine.canContinue(g.state, g.signals):
+		h.end(releaseClaim)
 		return nil, nil
 	case tried.n >= maxAttempts:
 		c.engine.opts.Log.Error("a run is parked: it was resumed again and again without progress", "run_id", row.RunID, "attempts", tried.n)
 		err = errors.Join(err, c.record(ctx, h, row, sinks, &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}))
-		h.end(false)
+		h.end(releaseClaim)
 		return nil, err
 	case err != nil:
 		c.engine.opts.Log.Error("a run cannot be resumed from its log", "run_id", row.RunID, "attempts", tried.n, "code", code)
 		err = errors.Join(err, c.record(ctx, h, row, sinks, &event.RunResumed{Reason: lathe.ReasonInterrupted, Pending: []string{}}))
-		h.end(false)
+		h.end(releaseClaim)
 		return nil, err
 	}
 	return g.resume(ctx, l, nil, sinks)

@@ -69,9 +69,9 @@ type turn struct {
 	late   bool // the model yielded after its consumer had stopped, or after the end of the turn
 }
 
-// take makes a model call and calls each with every delta, until each returns false. It returns an error if the turn violates the contract;
+// callModel makes a model call and calls each with every delta, until each returns false. It returns an error if the turn violates the contract;
 // the error of the model is in t.
-func take(ctx context.Context, m lathe.Model, req *lathe.Request, each func(lathe.Delta) bool) (t turn, err error) {
+func callModel(ctx context.Context, m lathe.Model, req *lathe.Request, each func(lathe.Delta) bool) (t turn, err error) {
 	stopped := false
 	m.Generate(ctx, req)(func(d lathe.Delta, err error) bool {
 		if stopped {
@@ -101,9 +101,9 @@ func take(ctx context.Context, m lathe.Model, req *lathe.Request, each func(lath
 	return t, nil
 }
 
-// whole makes a model call that must succeed, and checks its deltas. It returns the finish of the turn.
-func whole(ctx context.Context, m lathe.Model) (*lathe.Finish, error) {
-	t, err := take(ctx, m, request(), nil)
+// succeed makes a model call that must succeed, and checks its deltas. It returns the finish of the turn.
+func succeed(ctx context.Context, m lathe.Model) (*lathe.Finish, error) {
+	t, err := callModel(ctx, m, request(), nil)
 	if err == nil {
 		err = t.err
 	}
@@ -166,7 +166,8 @@ func (t *turn) agrees(fin *lathe.Finish) error {
 			return fmt.Errorf("the arguments of call %d are %q in the deltas and %q in the message", i, got, calls[i].Arguments)
 		}
 	}
-	if cut := fin.Reason == lathe.FinishLength || fin.Reason == lathe.FinishContentFilter; !cut && (len(calls) > 0) != (fin.Reason == lathe.FinishToolCalls) {
+	cut := fin.Reason == lathe.FinishLength || fin.Reason == lathe.FinishContentFilter
+	if !cut && (len(calls) > 0) != (fin.Reason == lathe.FinishToolCalls) {
 		return fmt.Errorf("the finish reason of a message with %d calls is %q", len(calls), fin.Reason)
 	}
 	return nil
@@ -185,12 +186,12 @@ func checkDescription(open func() lathe.Model) error {
 }
 
 func checkOrder(open func() lathe.Model) error {
-	_, err := whole(context.Background(), open())
+	_, err := succeed(context.Background(), open())
 	return err
 }
 
 func checkUsage(open func() lathe.Model) error {
-	fin, err := whole(context.Background(), open())
+	fin, err := succeed(context.Background(), open())
 	if err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func checkUsage(open func() lathe.Model) error {
 
 func checkRequest(open func() lathe.Model) error {
 	req, same := request(), request()
-	if t, err := take(context.Background(), open(), req, nil); err != nil || t.err != nil {
+	if t, err := callModel(context.Background(), open(), req, nil); err != nil || t.err != nil {
 		return errors.Join(err, t.err)
 	}
 	got, err := json.Marshal(req)
@@ -226,7 +227,7 @@ func checkConcurrent(open func() lathe.Model) error {
 	errs := make([]error, 4)
 	var wg sync.WaitGroup
 	for i := range errs {
-		wg.Go(func() { _, errs[i] = whole(context.Background(), m) })
+		wg.Go(func() { _, errs[i] = succeed(context.Background(), m) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
@@ -235,8 +236,8 @@ func checkConcurrent(open func() lathe.Model) error {
 func checkEarlyStop(open func() lathe.Model) (err error) {
 	m := open()
 	left := leaked(func() {
-		for n := range 3 {
-			if _, err = take(context.Background(), m, request(), func(lathe.Delta) bool { n--; return n >= 0 }); err != nil {
+		for n := range 3 { // stops after the first n deltas
+			if _, err = callModel(context.Background(), m, request(), func(lathe.Delta) bool { n--; return n >= 0 }); err != nil {
 				return
 			}
 		}
@@ -247,23 +248,29 @@ func checkEarlyStop(open func() lathe.Model) (err error) {
 func checkCancel(open func() lathe.Model) (err error) {
 	m := open()
 	left := leaked(func() {
-		err = errors.Join(cancelled(m, true), cancelled(m, false))
+		err = errors.Join(cancelled(m, beforeCall), cancelled(m, atFirstDelta))
 	})
 	return errors.Join(err, left)
 }
 
-// cancelled makes a model call and cancels its context: before the call if before is true, and at its first delta if not.
-func cancelled(m lathe.Model, before bool) error {
+// The times at which cancelled cancels the context.
+const (
+	beforeCall = iota
+	atFirstDelta
+)
+
+// cancelled makes a model call and cancels its context.
+func cancelled(m lathe.Model, when int) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if before {
+	if when == beforeCall {
 		cancel()
 	}
 	done := make(chan error, 1)
 	go func() {
-		t, err := take(ctx, m, request(), func(lathe.Delta) bool { cancel(); return true })
+		t, err := callModel(ctx, m, request(), func(lathe.Delta) bool { cancel(); return true })
 		switch {
-		case err == nil && t.err == nil && before:
+		case err == nil && t.err == nil && when == beforeCall:
 			err = errors.New("a turn whose context was cancelled before it began succeeded")
 		case err == nil && t.err != nil && lathe.CodeOf(t.err) != lathe.CodeCancelled:
 			err = fmt.Errorf("the code of a cancelled turn is %q, want %q", lathe.CodeOf(t.err), lathe.CodeCancelled)
@@ -279,7 +286,7 @@ func cancelled(m lathe.Model, before bool) error {
 }
 
 func checkError(open func() lathe.Model) error {
-	t, err := take(context.Background(), open(), request(), nil)
+	t, err := callModel(context.Background(), open(), request(), nil)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,8 @@ func (m *Model) next(req *lathe.Request) (Step, error) {
 	s := m.steps[n-1]
 	s.Calls = slices.Clone(s.Calls)
 	for i := range s.Calls {
-		if m.calls++; s.Calls[i].ID == "" {
+		m.calls++
+		if s.Calls[i].ID == "" {
 			s.Calls[i].ID = fmt.Sprintf("call_%d", m.calls)
 		}
 	}
@@ -157,7 +158,8 @@ func (s *Step) message() lathe.Message {
 func deltasOf(m *lathe.Message) (out []lathe.Delta) {
 	words := func(d lathe.Delta, text string) {
 		for _, word := range strings.SplitAfter(text, " ") {
-			if d.Text = word; word != "" {
+			d.Text = word
+			if word != "" {
 				out = append(out, d)
 			}
 		}

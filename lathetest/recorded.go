@@ -41,7 +41,8 @@ func Recorded(t testing.TB, file string, open func() (lathe.Model, error)) lathe
 	m := &recorded{t: t, file: file}
 	if os.Getenv(recordVariable) != "" {
 		before, found := recordings.LoadOrStore(file, m)
-		if other := before.(*recorded); found && (!other.ended.Load() || other.t.Name() != t.Name()) {
+		other := before.(*recorded)
+		if found && (!other.ended.Load() || other.t.Name() != t.Name()) {
 			t.Fatalf("lathetest.Recorded: %s is recorded by %s already: give each recording a file of its own", file, other.t.Name())
 		}
 		recordings.Store(file, m)

@@ -21,7 +21,7 @@ func Began(e *event.Event) (*Input, error) {
 	if len(d.Input) == 0 {
 		return &Input{Run: s.Run, Messages: d.Messages}, nil
 	}
-	in, err := (&Input{Resume: s}).again()
+	in, err := (&Input{Resume: s}).restored()
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,8 @@ func KeptHistory(messages []lathe.Message, r *event.RunRetention) []lathe.Messag
 	if r == nil {
 		return messages
 	}
-	open := openTurn(messages)
-	return append(SessionHistory(messages[:open], RetentionOf(r)), messages[open:]...)
+	end := openTurn(messages)
+	return append(SessionHistory(messages[:end], RetentionOf(r)), messages[end:]...)
 }
 
 // openTurn returns the index behind the last message of a user if a call after this message has no result, and the number of messages if

@@ -18,33 +18,37 @@ func TakeOver(messages []lathe.Message, ran func(callID string) bool) []lathe.Me
 		end--
 	}
 	out := make([]lathe.Message, 0, end)
-	for i := 0; i < end; i++ {
-		out = append(out, messages[i])
-		calls := messages[i].Calls()
-		first := i + 1
-		for i+1 < end && messages[i+1].Role == lathe.RoleTool {
+	for i := 0; i < end; {
+		m := &messages[i]
+		out = append(out, *m)
+		i++
+		first := i
+		for i < end && messages[i].Role == lathe.RoleTool {
 			i++
 		}
-		results := messages[first : i+1]
-		for _, call := range calls {
-			n := slices.IndexFunc(results, func(m lathe.Message) bool { id, _ := answered(&m); return id == call.ID })
-			r := lathe.ToolResult{CallID: call.ID, Name: call.Name, IsError: true, Code: lathe.CodeCancelled}
-			if n >= 0 {
-				r = results[n].Parts[0].(lathe.ToolResult)
-			}
-			if n >= 0 && r.Code != lathe.CodeCancelled {
-				out = append(out, results[n])
-				continue
-			}
-			if ran(call.ID) {
-				r.Code, r.Content = lathe.CodeInterrupted, refusal(lathe.CodeInterrupted)
-			} else if n < 0 {
-				r.Content = refusal(lathe.CodeCancelled)
-			}
-			out = append(out, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{r}})
+		for _, call := range m.Calls() {
+			out = append(out, takenResult(call, messages[first:i], ran))
 		}
 	}
 	return out
+}
+
+// takenResult returns the tool message for a call; results are the tool messages behind the message with the call.
+func takenResult(call lathe.ToolCall, results []lathe.Message, ran func(callID string) bool) lathe.Message {
+	n := slices.IndexFunc(results, func(m lathe.Message) bool { id, _ := answered(&m); return id == call.ID })
+	r := lathe.ToolResult{CallID: call.ID, Name: call.Name, IsError: true, Code: lathe.CodeCancelled}
+	if n >= 0 {
+		r = results[n].Parts[0].(lathe.ToolResult)
+		if r.Code != lathe.CodeCancelled {
+			return results[n]
+		}
+	}
+	if ran(call.ID) {
+		r.Code, r.Content = lathe.CodeInterrupted, refusal(lathe.CodeInterrupted)
+	} else if n < 0 {
+		r.Content = refusal(lathe.CodeCancelled)
+	}
+	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{r}}
 }
 
 // taken returns the last TakenOver messages of the input, or nil if the run continues no other run.

@@ -59,7 +59,8 @@ func (r *run) answerCalls(ctx context.Context, refuse lathe.Code) tool.Outcome {
 	if r.settings.Executor == lathe.ExecutorNoop {
 		r.showCanned(&out)
 	}
-	if ended := out.Reason != "" && out.Limit == ""; len(out.Pending) > 0 && (ended || ctx.Err() != nil) {
+	ended := ctx.Err() != nil || out.Reason != "" && out.Limit == ""
+	if ended && len(out.Pending) > 0 {
 		r.giveUp(ctx, &out)
 	}
 	r.req.Messages = append(r.req.Messages, out.Messages...)

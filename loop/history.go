@@ -36,7 +36,8 @@ func checkHistory(messages []lathe.Message) error {
 			if !ok || open[id] == 0 {
 				return fmt.Errorf("message %d is a tool result without a call", i)
 			}
-			if open[id]--; open[id] == 0 {
+			open[id]--
+			if open[id] == 0 {
 				delete(open, id)
 			}
 		}

@@ -20,7 +20,7 @@ import (
 type modelCall struct {
 	run        *run
 	attempt    int
-	withTools  bool // the model may make calls
+	mayCall    bool // the model may make calls in this attempt
 	repeated   bool // the turn was repeated without tools after a parse error
 	started    time.Time
 	firstToken time.Time
@@ -66,14 +66,13 @@ func (c *modelCall) ask(ctx context.Context, withTools bool) bool {
 			if c.err == nil && ctx.Err() == nil && !r.out.stopped {
 				c.err = lathe.CodeUpstreamProtocol.Errorf("loop: model call", "the turn ended without a finish")
 			}
-			again, tools := c.recoverAttempt(ctx, withTools)
-			if !again {
+			if !c.repeatsWithoutTools(ctx, withTools) {
 				return false
 			}
-			withTools = tools
+			withTools = false
 			continue
 		}
-		if c.withTools && c.dropUnreadable() {
+		if c.mayCall && c.dropUnreadable() {
 			c.finishAttempt()
 			withTools = false
 			continue
@@ -95,14 +94,16 @@ func (c *modelCall) startAttempt(withTools bool) {
 		// Messages API: thinking in the history is bound to the tool definitions before it, so they remain, and the choice forbids calls.
 		r.req.Tools, r.req.ToolChoice = r.specs, lathe.ToolChoice{Mode: lathe.ChoiceNone}
 	}
-	if r.req.Relay = r.in.extra.Relay; r.req.Relay != nil && r.req.Relay.Request != nil && len(r.req.Tools) != len(r.in.ClientTools) {
+	r.req.Relay = r.in.extra.Relay
+	if r.req.Relay != nil && r.req.Relay.Request != nil && len(r.req.Tools) != len(r.in.ClientTools) {
 		relay := *r.in.extra.Relay
 		relay.Request = nil // these bytes of the client contain tools that are not sent
 		r.req.Relay = &relay
 	}
 	r.req.ClientCalls = len(r.specs) == len(r.in.ClientTools)
-	c.withTools = withTools && c.choiceAllows()
-	if r.req.TextCalls.Tools = nil; !c.withTools && r.settings.ToolUseMode != lathe.ModeDisabled {
+	c.mayCall = withTools && c.choiceAllows()
+	r.req.TextCalls.Tools = nil
+	if !c.mayCall && r.settings.ToolUseMode != lathe.ModeDisabled {
 		r.req.TextCalls.Tools = r.specs
 	}
 	c.announceAttempt(0)
@@ -137,9 +138,9 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 
 func (r *run) turnTrace() *event.TurnTrace { return &r.result.Trace[len(r.result.Trace)-1] }
 
-// recoverAttempt emits the event of a failed attempt, and reports whether the turn is repeated, and whether with tools: it is repeated
-// without tools if the server does not support tools and the settings allow it. If it is not repeated, the run is over.
-func (c *modelCall) recoverAttempt(ctx context.Context, withTools bool) (again, tools bool) {
+// repeatsWithoutTools emits the event of a failed attempt. It returns true if the turn is to be repeated without tools, because the server
+// does not support them and the settings allow it. If it returns false, the run is over.
+func (c *modelCall) repeatsWithoutTools(ctx context.Context, withTools bool) bool {
 	r := c.run
 	if r.endIfDone(ctx) {
 		c.err = r.result.Err
@@ -147,17 +148,17 @@ func (c *modelCall) recoverAttempt(ctx context.Context, withTools bool) (again, 
 			c.err = &lathe.Error{Code: lathe.CodeTimeout, Op: "loop: model call"}
 		}
 		c.failAttempt(c.err)
-		return false, false
+		return false
 	}
 	c.failAttempt(c.err)
 	if r.settings.ToolUseMode == lathe.ModeRelaxed && withTools && len(r.req.Tools) > 0 && r.fallbacks > 0 && refusesTools(c.err) {
 		r.fallbacks--
-		return true, false
+		return true
 	}
 	if r.followUp.asked && !withTools && !c.stream.shown && unparsed(c.err) {
 		// The answer before the loop's own request was blank: the run ends with it, as without fix_empty_final.
 		r.answer()
-		return false, false
+		return false
 	}
 	reason, code := lathe.ReasonInternal, codeOf(c.err)
 	var up *lathe.UpstreamError
@@ -169,7 +170,7 @@ func (c *modelCall) recoverAttempt(ctx context.Context, withTools bool) (again, 
 	}
 	r.fail(reason, code, c.err)
 	r.errorCode = errorCode(c.err)
-	return false, false
+	return false
 }
 
 // maxErrorMessage is the maximum length, in bytes, of the error text of a server in an event.
@@ -225,7 +226,7 @@ func (c *modelCall) read() {
 	r := c.run
 	c.message, c.asked = c.finish.Message, nil
 	c.message.Role = lathe.RoleAssistant
-	if c.withTools {
+	if c.mayCall {
 		r.work.Adopt(&c.message)
 		c.stream.emitParseErrors(&c.message)
 		c.asked = c.callsOf()

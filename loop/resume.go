@@ -91,8 +91,8 @@ func (s *State) Client() json.RawMessage {
 	return old.Client
 }
 
-// again returns the input that a resumed run was started with, with the fields of in that apply to a resumed run.
-func (in *Input) again() (*Input, error) {
+// restored returns the input that a resumed run was started with, with the fields of in that apply to a resumed run.
+func (in *Input) restored() (*Input, error) {
 	s := in.Resume
 	old, err := readStart(s.input)
 	switch {
@@ -121,6 +121,7 @@ func (in *Input) history() []lathe.Message {
 	return in.Messages
 }
 
+// before returns what the runner must know about the calls before the resume.
 func (s *State) before() *tool.Resumed {
 	b := &tool.Resumed{Planned: s.Planned, Calls: takenCalls(s.Messages[s.Start-s.TakenOver : s.Start]), Started: s.Start, Loaded: s.Loaded}
 	for i := range s.Trace {
@@ -157,6 +158,7 @@ func (s *State) answers() []tool.Answered {
 	return out
 }
 
+// resumed returns the event with which the run continues.
 func (s *State) resumed() *event.RunResumed {
 	e := &event.RunResumed{Reason: s.Paused, Pending: make([]string, len(s.Open))}
 	if e.Reason == "" {

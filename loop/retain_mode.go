@@ -72,7 +72,8 @@ func hashedSlice(s string) string {
 // firstCharacters returns the first n characters of s.
 func firstCharacters(s string, n int) string {
 	for i := range s {
-		if n--; n < 0 {
+		n--
+		if n < 0 {
 			return s[:i]
 		}
 	}

@@ -65,7 +65,7 @@ type promptHash struct {
 
 // A resumption is the starting point of a resumed run, and that of the loop that continues this one.
 type resumption struct {
-	stale    error    // the reason why the run cannot be resumed
+	stale    error    // the reason why the run cannot be resumed, now or later
 	attempts int      // attempts of the next model call that an earlier process made
 	order    []string // the ids of the calls of the unfinished turn
 	tail     int      // the index in the history at which the tool messages of the unfinished turn begin
@@ -90,7 +90,7 @@ func (e *timeoutError) Error() string { return fmt.Sprintf("the run took longer 
 func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	var stale error
 	if in.Resume != nil && !in.handedOver {
-		in, stale = in.again()
+		in, stale = in.restored()
 	}
 	r := &run{
 		loop: l, in: in, out: output{yield: yield}, from: resumption{stale: stale}, prompt: promptHash{Prompt: digest.NewPrompt(l.name)},
@@ -181,7 +181,8 @@ func (r *run) begin() {
 		r.runOpts.Resumed = &tool.Resumed{Calls: takenCalls(r.in.taken())}
 	}
 	r.work = r.loop.runner.Begin(&r.info, &r.runOpts)
-	if r.hash = digest.NoTools; r.settings.ToolUseMode != lathe.ModeDisabled {
+	r.hash = digest.NoTools
+	if r.settings.ToolUseMode != lathe.ModeDisabled {
 		r.specs, r.hash = r.work.Specs(), r.work.SpecsHash()
 	}
 	r.result.Withheld = withheld(r.work, r.settings.ToolUseMode)
@@ -199,19 +200,15 @@ func (r *run) begin() {
 		Messages: slices.Clip(r.req.Messages), Principal: r.info.Principal, Profile: r.info.Profile, Labels: r.info.Labels, Target: r.in.Target,
 		Retention: r.loop.Retention(),
 	}
-	switch {
-	case r.in.Resume != nil:
-		r.turn = r.in.Resume.Turn
-		if !r.in.extra.Suspended || r.in.Resume.Paused != "" {
-			r.emit(r.in.Resume.resumed())
+	if s := r.in.Resume; s != nil {
+		r.turn = s.Turn
+		if !r.in.extra.Suspended || s.Paused != "" {
+			r.emit(s.resumed())
 		}
-	case r.in.Park:
-		var err error
-		if r.opened.Input, err = r.in.startJSON(); err != nil {
-			r.from.stale = err
+	} else {
+		if r.in.Park {
+			r.opened.Input, r.from.stale = r.in.startJSON()
 		}
-		fallthrough
-	default:
 		r.emit(&r.opened)
 	}
 	r.refuse()
@@ -326,7 +323,8 @@ func (r *run) endCut(ctx context.Context, cut lathe.FinishReason) {
 // the limits of such requests allow it.
 func (r *run) answer() {
 	r.result.Answer = r.call.answer
-	if r.call.blank && (r.work.Called() || r.in.afterResults()) && !r.followUp.asked && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
+	blankAfterResults := r.call.blank && (r.work.Called() || r.in.afterResults())
+	if blankAfterResults && !r.followUp.asked && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
 		r.followUp.asked = true
 		r.toolsOff = r.toolsOff || !r.settings.FixEmptyFinalKeepTools
 		r.followUp.ask(r.settings.FixEmptyFinalText)

@@ -103,7 +103,7 @@ func (s *stream) delta(d lathe.Delta, err error) bool {
 // are rare, so only calls and the deltas behind them are withheld.
 func (s *stream) withholds(kind lathe.DeltaKind) bool {
 	r := s.run
-	if r.settings.OnParseError != lathe.ParseErrorRetryWithout || !r.call.withTools || r.call.repeated {
+	if r.settings.OnParseError != lathe.ParseErrorRetryWithout || !r.call.mayCall || r.call.repeated {
 		return false
 	}
 	if !r.loop.info.WritesCalls && kind != lathe.DeltaCallStart && len(s.withheld) == 0 {
@@ -179,7 +179,7 @@ func (s *stream) retry(t *lathe.Retry) {
 
 // openCall emits the start of a call. The event contains the call id only if the id is final.
 func (s *stream) openCall(d *lathe.Delta) {
-	if !s.run.call.withTools {
+	if !s.run.call.mayCall {
 		return
 	}
 	o := openCall{index: d.Index, tool: s.registered(d.Name), id: strings.TrimSpace(d.ID)}
@@ -201,7 +201,7 @@ func (s *stream) hasCall(id string) bool {
 }
 
 func (s *stream) callArgs(d *lathe.Delta) {
-	if !s.run.call.withTools {
+	if !s.run.call.mayCall {
 		return
 	}
 	e := s.args.with(event.ToolCallDelta{Index: d.Index, Tool: unknown, Bytes: len(d.Text), Text: d.Text})
@@ -233,7 +233,8 @@ func (s *stream) emitParseErrors(m *lathe.Message) {
 		if !ok || tc.ParseError == "" {
 			continue
 		}
-		if seen++; seen > s.parseError {
+		seen++
+		if seen > s.parseError {
 			s.parseError++
 			s.emitParseError(tc.ParseError, tc.Dialect, tc.Arguments, len(tc.Arguments))
 		}

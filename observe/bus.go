@@ -65,10 +65,10 @@ func (b *Bus) publish(e event.Event) (lost int) {
 		k.note(&e)
 	}
 	for s := range b.subs[e.RunID] {
-		lost += s.push(e, true)
+		lost += s.push(e)
 	}
 	for s := range b.subs[""] {
-		lost += s.push(e, false)
+		lost += s.push(e)
 	}
 	return lost
 }
@@ -153,7 +153,7 @@ func (s *Subscription) Close() {
 }
 
 // push queues e and returns the number of events that were dropped.
-func (s *Subscription) push(e event.Event, oneRun bool) (lost int) {
+func (s *Subscription) push(e event.Event) (lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end != nil {
@@ -175,7 +175,7 @@ func (s *Subscription) push(e event.Event, oneRun bool) (lost int) {
 		e.N -= s.fewer
 	}
 	s.queue = append(s.queue, e)
-	if _, last := e.Data.(*event.RunFinished); last && oneRun {
+	if _, last := e.Data.(*event.RunFinished); last && s.runID != "" {
 		s.finish(io.EOF)
 	}
 	s.signal()

@@ -31,7 +31,8 @@ func appendRequest(attrs []attribute.KeyValue, r *event.ModelRequest) []attribut
 		}
 		messages = messages[n:]
 	}
-	if attrs = appendMessages(attrs, messages); len(r.Tools) > 0 {
+	attrs = appendMessages(attrs, messages)
+	if len(r.Tools) > 0 {
 		attrs = appendWhole(attrs, attrDefinitions, genAITools(r.Tools))
 	}
 	return attrs

@@ -14,23 +14,24 @@ const (
 
 // kept is what a bus retains of the current model call of a run: its deltas from the first on, consecutive ones of one kind as one.
 type kept struct {
-	mu     sync.Mutex
-	deltas []event.Event
-	text   []byte // of the last one, which is written when it is read
-	n      int64  // N of the last delta
-	size   int
-	holed  bool // deltas are missing, or there are too many
+	mu         sync.Mutex
+	deltas     []event.Event
+	text       []byte // of the last one, which flush writes into it
+	n          int64  // N of the last delta
+	size       int    // bytes of text
+	incomplete bool   // deltas are missing, or there are too many
 }
 
+// note retains the event if it is a delta of the model call.
 func (k *kept) note(e *event.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch d := e.Data.(type) {
 	case *event.ModelCallStarted, *event.ModelCallFinished:
-		k.deltas, k.text, k.n, k.size, k.holed = nil, nil, 0, 0, false
+		k.deltas, k.text, k.n, k.size, k.incomplete = nil, nil, 0, 0, false
 	case *event.TextDelta:
 		if d.Delta != nil { // it has content that no text stands for
-			k.holed = true
+			k.incomplete = true
 		}
 		k.add(e, d.Text)
 	case *event.CommentaryDelta:
@@ -43,10 +44,11 @@ func (k *kept) note(e *event.Event) {
 	}
 }
 
+// add retains a delta with this text.
 func (k *kept) add(e *event.Event, text string) {
 	k.size += len(text)
-	if k.holed = k.holed || e.N != k.n+1 || k.size > maxKept; k.holed {
-		k.deltas, k.text = nil, nil
+	if k.incomplete || e.N != k.n+1 || k.size > maxKept {
+		k.discard()
 		return
 	}
 	k.n = e.N
@@ -55,13 +57,16 @@ func (k *kept) add(e *event.Event, text string) {
 		return
 	}
 	if len(k.deltas) == maxKeptDeltas {
-		k.holed, k.deltas, k.text = true, nil, nil
+		k.discard()
 		return
 	}
 	k.flush()
 	k.deltas = append(k.deltas, *e)
 	k.text = append(k.text[:0], text...)
 }
+
+// discard retains nothing more of the model call.
+func (k *kept) discard() { k.incomplete, k.deltas, k.text = true, nil, nil }
 
 // continues reports whether the text of b belongs to that of a.
 func continues(a, b event.Data) bool {
@@ -93,7 +98,7 @@ func (k *kept) flush() {
 func (k *kept) read() (deltas []event.Event, fewer int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.holed {
+	if k.incomplete {
 		return nil, 0
 	}
 	k.flush()

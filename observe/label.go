@@ -55,21 +55,23 @@ func (v *vocabulary[K, T]) get(label K) T {
 }
 
 // toolName reports whether s can be the name of a registered tool.
-func toolName(s string) bool { return word(s, true) }
+func toolName(s string) bool {
+	return word(s, func(c byte) bool { return c >= 'A' && c <= 'Z' })
+}
 
 // lowerWord reports whether s can be a name of a fixed vocabulary: lower-case letters, digits, '_', '.' and '-'.
-func lowerWord(s string) bool { return word(s, false) }
+func lowerWord(s string) bool {
+	return word(s, func(c byte) bool { return c == '.' })
+}
 
-func word(s string, upper bool) bool {
+// word reports whether s has 1 to 64 bytes: lower-case letters, digits, '_', '-' and those for which also returns true.
+func word(s string, also func(byte) bool) bool {
 	if s == "" || len(s) > 64 {
 		return false
 	}
 	for i := range len(s) {
 		c := s[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '_', c == '-':
-		case c >= 'A' && c <= 'Z' && upper, c == '.' && !upper:
-		default:
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' && !also(c) {
 			return false
 		}
 	}

@@ -83,7 +83,8 @@ func (t *Traces) MCPStarted(ctx context.Context, op *event.MCPOperation) context
 	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, opts...)
 	ctx = context.WithValue(ctx, mcpSpanKey{}, span)
 	below := traceContext(span.SpanContext())
-	if below.Baggage = op.Parent.Baggage; op.Parent.Parent == "" {
+	below.Baggage = op.Parent.Baggage
+	if op.Parent.Parent == "" {
 		below.Baggage = transport.Baggage
 	}
 	return event.WithRemoteTrace(ctx, below)

@@ -58,7 +58,7 @@ type Metrics struct {
 	mu      sync.Mutex
 	pending map[string]int  // number of open approvals by run
 	touched map[string]bool // runs whose approvals have changed since the start of a recount; nil: no recount is in progress
-	rc      map[callKey]int
+	rc      map[callKey]int // return codes of executed calls, until their results
 }
 
 type callKey struct{ run, call string }
@@ -350,15 +350,21 @@ func (m *Metrics) RecountApprovals(count func() (map[string]int, error)) error {
 		return err
 	}
 	next, sum := map[string]int{}, 0
-	keep := func(runs map[string]int, wanted bool) {
-		for run, n := range runs {
-			if n > 0 && touched[run] == wanted && len(next) < maxFollowedRuns {
-				next[run], sum = n, sum+n
-			}
+	add := func(run string, n int) {
+		if n > 0 && len(next) < maxFollowedRuns {
+			next[run], sum = n, sum+n
 		}
 	}
-	keep(m.pending, true)
-	keep(open, false)
+	for run, n := range m.pending {
+		if touched[run] {
+			add(run, n)
+		}
+	}
+	for run, n := range open {
+		if !touched[run] {
+			add(run, n)
+		}
+	}
 	m.pending = next
 	m.approvals.Set(float64(sum))
 	return nil

@@ -50,7 +50,8 @@ func hear(d *dialect.Dialect, req *lathe.Request) *lathe.Request {
 			text, asks := strings.CutSuffix(m.Text(), lathe.DefaultFixEmptyFinalText)
 			if results := hearResults(d, text, open); len(results) > 0 {
 				out.Messages = append(out.Messages, results...)
-				if open = nil; asks {
+				open = nil
+				if asks {
 					out.Messages = append(out.Messages, lathe.User(lathe.DefaultFixEmptyFinalText))
 				}
 				continue

@@ -163,7 +163,8 @@ func (s *Sim) reply(w http.ResponseWriter, r *http.Request, x *exchange) {
 	if f.style != nil && p == chatCompletions {
 		events = f.style.events(&head, t, fin)
 	} else {
-		if events = f.flow.events(p, &head, t, fin); f.edit != nil && !(f.firstPart && continues(&req.Request)) {
+		events = f.flow.events(p, &head, t, fin)
+		if f.edit != nil && !(f.firstPart && continues(&req.Request)) {
 			events = f.edit(p.Wire(), events)
 		}
 	}

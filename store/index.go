@@ -57,7 +57,8 @@ func (f *RunFilter) All(ctx context.Context, index RunIndex) iter.Seq2[*RunSumma
 					return
 				}
 			}
-			if page.After = next; next == "" {
+			page.After = next
+			if next == "" {
 				return
 			}
 		}

@@ -14,7 +14,7 @@ func (l ledgerRecords) Reserve(ctx context.Context, r *Reservation) error {
 	if err := CheckReservation("store: "+op, r); err != nil {
 		return err
 	}
-	return l.begin(ctx, op, true, func(rows Rows, _ time.Time) error {
+	return l.begin(ctx, op, readWrite, func(rows Rows, _ time.Time) error {
 		if _, state, err := rows.Reservation(r.ID); err != nil || state != "" {
 			return err
 		}
@@ -35,7 +35,7 @@ func (l ledgerRecords) Reserve(ctx context.Context, r *Reservation) error {
 // Settle implements [Ledger].
 func (l ledgerRecords) Settle(ctx context.Context, id string, used Counts) error {
 	used = used.Bounded()
-	return l.begin(ctx, "settle", true, func(rows Rows, _ time.Time) error {
+	return l.begin(ctx, "settle", readWrite, func(rows Rows, _ time.Time) error {
 		r, state, err := rows.Reservation(id)
 		if err == nil && (state == "open" || state == "charged") {
 			if err = rows.PutReservation(r, ""); err == nil {
@@ -67,7 +67,7 @@ func (l ledgerRecords) Record(ctx context.Context, id string, at time.Time, entr
 	if err := CheckEntries("store: "+op, id, entries); err != nil {
 		return err
 	}
-	return l.begin(ctx, op, true, func(rows Rows, _ time.Time) error {
+	return l.begin(ctx, op, readWrite, func(rows Rows, _ time.Time) error {
 		if _, state, err := rows.Reservation(id); err != nil || state != "" {
 			return err
 		}
@@ -83,14 +83,15 @@ func (l ledgerRecords) Record(ctx context.Context, id string, at time.Time, entr
 // Sweep implements [Ledger].
 func (l ledgerRecords) Sweep(ctx context.Context, now time.Time) (int, error) {
 	charged := 0
-	err := l.begin(ctx, "sweep the ledger", true, func(rows Rows, _ time.Time) error {
+	err := l.begin(ctx, "sweep the ledger", readWrite, func(rows Rows, _ time.Time) error {
 		due, err := rows.ExpiredReservations(now)
 		for i := 0; i < len(due) && err == nil; i++ {
 			if err = rows.PutReservation(due[i], "charged"); err == nil {
 				err = closeReservation(rows, due[i], "open", due[i].Charged())
 			}
 		}
-		if charged = len(due); err != nil {
+		charged = len(due)
+		if err != nil {
 			return err
 		}
 		return rows.ForgetLedger(now.Add(-ChargedKept), LedgerBegins(now))
@@ -106,7 +107,7 @@ func (l ledgerRecords) Balances(ctx context.Context, accounts []Account) (out []
 	if len(accounts) == 0 {
 		return nil, nil
 	}
-	err = l.begin(ctx, "read the balances", false, func(rows Rows, _ time.Time) error {
+	err = l.begin(ctx, "read the balances", readOnly, func(rows Rows, _ time.Time) error {
 		out, err = rows.Balances(accounts)
 		return err
 	})
@@ -115,7 +116,7 @@ func (l ledgerRecords) Balances(ctx context.Context, accounts []Account) (out []
 
 // Usage implements [Ledger].
 func (l ledgerRecords) Usage(ctx context.Context, f *UsageFilter) (out []UsageRow, err error) {
-	err = l.begin(ctx, "read the usage", false, func(rows Rows, _ time.Time) error {
+	err = l.begin(ctx, "read the usage", readOnly, func(rows Rows, _ time.Time) error {
 		out, err = rows.Usage(f)
 		return err
 	})

@@ -45,7 +45,8 @@ func (m *memoryLedger) ExpiredReservations(now time.Time) (out []*Reservation, e
 func (m *memoryLedger) Balances(accounts []Account) ([]Balance, error) {
 	out := make([]Balance, len(accounts))
 	for i, a := range accounts {
-		if out[i].Account = a; m.balances[a] != nil {
+		out[i].Account = a
+		if m.balances[a] != nil {
 			out[i] = *m.balances[a]
 		}
 	}

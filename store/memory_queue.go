@@ -21,7 +21,7 @@ const (
 // memoryCalls contains the calls and the workers of a [Memory].
 type memoryCalls struct {
 	at      time.Time // time of the transaction
-	writes  bool
+	writes  bool      // false: ForgetCalls and ForgetWorkers only count
 	calls   map[string]*list.Element
 	open    list.List // of *QueuedCall: calls that have not ended, in queue order
 	workers map[string]*memoryWorker
@@ -92,7 +92,8 @@ func (m *memoryRows) ForgetCalls(before time.Time) (n int, err error) {
 	for key, e := range m.calls {
 		c := callOf(e)
 		if j := m.kept.runs[c.RunID]; c.State.Ended() && c.Ended.Before(before) && (j == nil || j.over != nil) {
-			if n++; m.writes {
+			n++
+			if m.writes {
 				delete(m.calls, key)
 			}
 		}
@@ -151,7 +152,8 @@ func (m *memoryCalls) Workers() ([]remote.Worker, error) {
 func (m *memoryCalls) ForgetWorkers() (n int, err error) {
 	for id, w := range m.workers {
 		if !m.at.Before(w.until) {
-			if n++; m.writes {
+			n++
+			if m.writes {
 				delete(m.workers, id)
 			}
 		}

@@ -47,8 +47,8 @@ func (s *Memory) deleteOf(ctx context.Context, sessionID, principal string) erro
 }
 
 // ended returns the runs that have ended, sorted by the time of their last event.
-func (k *journals) ended() (out []*journal) {
-	for _, j := range k.runs {
+func (all *journals) ended() (out []*journal) {
+	for _, j := range all.runs {
 		if j.over != nil {
 			out = append(out, j)
 		}
@@ -75,8 +75,8 @@ func (s *Memory) Trim(ctx context.Context, maxBytes int64) error {
 func (s *Memory) retire(ctx context.Context, more func(next *journal, total int64) bool) error {
 	return s.do(ctx, "retain", func(time.Time) error {
 		var total int64
-		for _, h := range s.kept.usages {
-			total += h.bytes
+		for _, u := range s.kept.usages {
+			total += u.bytes
 		}
 		for _, j := range s.kept.ended() {
 			if !more(j, total) {
@@ -124,7 +124,8 @@ func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Ev
 		var more int64
 		events, texts := slices.Clone(j.events), j.texts
 		for _, e := range c.Events {
-			if e = Copy(e); e.ID == 1 {
+			e = Copy(e)
+			if e.ID == 1 {
 				texts = share([]event.Event{e})
 			}
 			more += weightOf(&e) - weightOf(&events[e.ID-1])

@@ -25,7 +25,8 @@ type memoryValues map[string][]byte
 func (m memoryValues) Value(name string) ([]byte, error) { return bytes.Clone(m[name]), nil }
 
 func (m memoryValues) PutValue(name string, value []byte) error {
-	if m[name] = value; len(value) == 0 {
+	m[name] = value
+	if len(value) == 0 {
 		delete(m, name)
 	}
 	return nil

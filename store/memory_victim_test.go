@@ -20,7 +20,7 @@ func TestVictimIsTheFirstRunOfThePrincipalWithMost(t *testing.T) {
 		search := func(has func(*usage) int64) (found string) {
 			var most, ended int64
 			for _, j := range m.kept.runs {
-				n := has(j.of)
+				n := has(j.usage)
 				if share == 1 {
 					n = 0
 				}
@@ -38,16 +38,16 @@ func TestVictimIsTheFirstRunOfThePrincipalWithMost(t *testing.T) {
 			if _, err := m.Append(context.Background(), id, 0, started, finished); err != nil {
 				t.Fatal(err)
 			}
-			for name, has := range map[string]func(*usage) int64{"count": (*usage).count, "weight": (*usage).weight} {
+			for name, has := range map[string]func(*usage) int64{"count": (*usage).endedRuns, "weight": (*usage).endedBytes} {
 				if got, want := m.kept.victim(has).id, search(has); got != want {
 					t.Fatalf("share %d, after run %d, by %s: %s, want %s", share, i, name, got, want)
 				}
 			}
 			for m.kept.finished > 20 {
-				m.kept.retire(m.kept.victim((*usage).count))
+				m.kept.retire(m.kept.victim((*usage).endedRuns))
 			}
 			if random.IntN(3) == 0 {
-				m.kept.forget(m.kept.victim((*usage).weight).id)
+				m.kept.forget(m.kept.victim((*usage).endedBytes).id)
 			}
 			if m.kept.finished == 0 {
 				continue

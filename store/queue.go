@@ -43,7 +43,8 @@ func (c *QueuedCall) end(state remote.State, now time.Time) {
 
 // requeue queues the call again, or ends it if it was cancelled or its time is up.
 func (c *QueuedCall) requeue(now time.Time) {
-	if c.State = remote.Queued; c.Cancelled || !now.Before(c.Deadline) {
+	c.State = remote.Queued
+	if c.Cancelled || !now.Before(c.Deadline) {
 		c.end(remote.Cancelled, now)
 	}
 }
@@ -89,7 +90,7 @@ func (q *callQueue) PutCall(ctx context.Context, c *remote.Call, within time.Dur
 	added.Arguments = bytes.Clone(c.Arguments)
 	added.State, added.Attempt, added.Worker, added.Cancelled, added.Decided, added.Result = remote.Queued, 0, "", false, false, nil
 	var row *remote.Call
-	err := q.begin(ctx, op, true, func(rows Rows, now time.Time) error {
+	err := q.begin(ctx, op, readWrite, func(rows Rows, now time.Time) error {
 		has, err := rows.Call(c.Key)
 		switch {
 		case errors.Is(err, lathe.ErrNotFound):
@@ -121,7 +122,7 @@ func (q *callQueue) notify(c *remote.Call) {
 
 // FindCall implements [remote.Queue].
 func (q *callQueue) FindCall(ctx context.Context, key string) (row *remote.Call, err error) {
-	err = q.begin(ctx, "find a call", false, func(rows Rows, now time.Time) error {
+	err = q.begin(ctx, "find a call", readOnly, func(rows Rows, now time.Time) error {
 		c, err := rows.Call(key)
 		if err == nil {
 			row = c.row(now)
@@ -134,7 +135,7 @@ func (q *callQueue) FindCall(ctx context.Context, key string) (row *remote.Call,
 // change calls do with the call of this key, stores the call unless do returns errUnchanged, and returns the row afterwards.
 func (q *callQueue) change(ctx context.Context, op, key string, do func(*QueuedCall, time.Time) error) (*remote.Call, error) {
 	var row *remote.Call
-	err := q.begin(ctx, op, true, func(rows Rows, now time.Time) error {
+	err := q.begin(ctx, op, readWrite, func(rows Rows, now time.Time) error {
 		c, err := rows.Call(key)
 		if err == nil {
 			err = do(c, now)
@@ -160,7 +161,8 @@ func (q *callQueue) CancelCall(ctx context.Context, key string) (*remote.Call, e
 		if c.State.Ended() || c.Cancelled {
 			return errUnchanged
 		}
-		if c.Cancelled = true; c.State != remote.Started {
+		c.Cancelled = true
+		if c.State != remote.Started {
 			c.end(remote.Cancelled, now)
 		}
 		return nil
@@ -234,7 +236,7 @@ func (q *callQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
 func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
 	const op = "claim calls"
 	var some bool
-	err := q.begin(ctx, op, false, func(rows Rows, _ time.Time) error {
+	err := q.begin(ctx, op, readOnly, func(rows Rows, _ time.Time) error {
 		calls, err := rows.QueuedCalls(definitions, min(limit, 1))
 		some = len(calls) > 0
 		return err
@@ -243,7 +245,7 @@ func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions [
 		return nil, err
 	}
 	var out []remote.Call
-	err = q.begin(ctx, op, true, func(rows Rows, now time.Time) error {
+	err = q.begin(ctx, op, readWrite, func(rows Rows, now time.Time) error {
 		calls, err := rows.QueuedCalls(definitions, limit)
 		out = nil // of a transaction that was rolled back
 		for i := 0; i < len(calls) && err == nil; i++ {
@@ -298,11 +300,11 @@ func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 		workers, err = rows.ForgetWorkers()
 		return err
 	}
-	if err := q.begin(ctx, op, false, look); err != nil || len(due)+forgotten+workers == 0 {
+	if err := q.begin(ctx, op, readOnly, look); err != nil || len(due)+forgotten+workers == 0 {
 		return 0, err
 	}
 	var changed []*remote.Call
-	err := q.begin(ctx, op, true, func(rows Rows, now time.Time) error {
+	err := q.begin(ctx, op, readWrite, func(rows Rows, now time.Time) error {
 		err := look(rows, now)
 		changed = nil // of a transaction that was rolled back
 		for i := 0; i < len(due) && err == nil; i++ {
@@ -333,7 +335,7 @@ func (q *callQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)
 // PutWorker implements [remote.WorkerIndex].
 func (q *callQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Duration) error {
 	changed, row := ttl <= 0, clone(*w) // a removed worker may have expired, but watchers still list it
-	err := q.begin(ctx, "keep a worker", true, func(rows Rows, now time.Time) error {
+	err := q.begin(ctx, "keep a worker", readWrite, func(rows Rows, now time.Time) error {
 		row.Since = now
 		has, _, err := rows.Worker(row.ID)
 		switch {
@@ -355,7 +357,7 @@ func (q *callQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Du
 
 // ShortenWorker implements [remote.WorkerIndex].
 func (q *callQueue) ShortenWorker(ctx context.Context, id string, ttl time.Duration) error {
-	return q.begin(ctx, "shorten the time of a worker", true, func(rows Rows, now time.Time) error {
+	return q.begin(ctx, "shorten the time of a worker", readWrite, func(rows Rows, now time.Time) error {
 		w, until, err := rows.Worker(id)
 		switch {
 		case errors.Is(err, lathe.ErrNotFound):
@@ -369,7 +371,7 @@ func (q *callQueue) ShortenWorker(ctx context.Context, id string, ttl time.Durat
 
 // Workers implements [remote.WorkerIndex].
 func (q *callQueue) Workers(ctx context.Context) (out []remote.Worker, err error) {
-	err = q.begin(ctx, "list workers", false, func(rows Rows, _ time.Time) error {
+	err = q.begin(ctx, "list workers", readOnly, func(rows Rows, _ time.Time) error {
 		out, err = rows.Workers()
 		return err
 	})

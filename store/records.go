@@ -21,6 +21,12 @@ type Records struct {
 // A transaction is the argument of [NewRecords].
 type transaction func(ctx context.Context, op string, write bool, fn func(rows Rows, now time.Time) error) error
 
+// The values of the argument write of a transaction.
+const (
+	readOnly  = false
+	readWrite = true
+)
+
 // NewRecords returns the records of a store. The store supplies begin, which executes one operation. op is the name of the operation, such
 // as "claim calls", for the Op of errors. fn reads and changes the rows.
 //

@@ -50,7 +50,7 @@ type requestRecords struct{ begin transaction }
 
 // PutRequest implements [RequestStore].
 func (q requestRecords) PutRequest(ctx context.Context, digest RequestDigest, runID, instead string) error {
-	return q.begin(ctx, "put the request", true, func(rows Rows, now time.Time) error {
+	return q.begin(ctx, "put the request", readWrite, func(rows Rows, now time.Time) error {
 		if err := rows.ForgetRequests(now.Add(-RequestsKept)); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (q requestRecords) PutRequest(ctx context.Context, digest RequestDigest, ru
 
 // FindRequest implements [RequestStore].
 func (q requestRecords) FindRequest(ctx context.Context, digest RequestDigest) (r RequestRecord, err error) {
-	err = q.begin(ctx, "find the request", false, func(rows Rows, now time.Time) error {
+	err = q.begin(ctx, "find the request", readOnly, func(rows Rows, now time.Time) error {
 		runID, at, delivered, err := rows.Request(digest)
 		if err != nil {
 			return err
@@ -81,7 +81,7 @@ func (q requestRecords) FindRequest(ctx context.Context, digest RequestDigest) (
 
 // DeliverRequest implements [RequestStore].
 func (q requestRecords) DeliverRequest(ctx context.Context, digest RequestDigest, runID string, at time.Time) error {
-	return q.begin(ctx, "deliver the request", true, func(rows Rows, now time.Time) error {
+	return q.begin(ctx, "deliver the request", readWrite, func(rows Rows, now time.Time) error {
 		has, put, delivered, err := rows.Request(digest)
 		if errors.Is(err, lathe.ErrNotFound) || err == nil && (has != runID || !delivered.IsZero()) {
 			return nil

@@ -41,10 +41,10 @@ func Find(ctx context.Context, ix RunIndex, f *RunFilter, q *RunQuery) (rows []R
 	}
 	s := textSearch{text: strings.ToLower(q.Text)}
 	rows, next, err = Search(ctx, ix, f, maxScannedRuns, func(ctx context.Context, r *RunSummary) (bool, error) {
-		if !q.fits(r) || q.Text == "" {
+		if q.Text == "" || !q.fits(r) {
 			return q.fits(r), nil
 		}
-		return s.in(ctx, ix, r.RunID)
+		return s.contains(ctx, ix, r.RunID)
 	})
 	return rows, next, next != "" && len(rows) < Page(f), err
 }
@@ -131,9 +131,9 @@ type textSearch struct {
 	bytes int    // number of searched bytes
 }
 
-// in reports whether the events of the run contain the text. For a run that was deleted in the meantime it returns false. At a limit it
+// contains searches the events of the run for the text. For a run that was deleted in the meantime it returns false. At a limit it
 // returns ErrSearchStopped.
-func (s *textSearch) in(ctx context.Context, ix RunIndex, runID string) (bool, error) {
+func (s *textSearch) contains(ctx context.Context, ix RunIndex, runID string) (bool, error) {
 	if s.runs == maxSearchedRuns || s.bytes >= maxSearchedBytes {
 		return false, ErrSearchStopped
 	}

@@ -43,7 +43,7 @@ func (n namedRecords) SharedSecret(ctx context.Context, name string, value []byt
 	}
 	value = bytes.Clone(value)
 	var kept []byte
-	err := n.begin(ctx, op, true, func(rows Rows, _ time.Time) (err error) {
+	err := n.begin(ctx, op, readWrite, func(rows Rows, _ time.Time) (err error) {
 		if kept, err = rows.Value(name); err == nil && kept == nil {
 			kept, err = bytes.Clone(value), rows.PutValue(name, value)
 		}

@@ -59,7 +59,7 @@ func (s signalRecords) PutSignal(ctx context.Context, f Signal) error {
 		return invalid(op, err)
 	}
 	f.Body = bytes.Clone(f.Body)
-	return s.begin(ctx, op, true, func(rows Rows, now time.Time) error {
+	return s.begin(ctx, op, readWrite, func(rows Rows, now time.Time) error {
 		f.Time = now
 		return rows.PutSignal(&f)
 	})
@@ -67,7 +67,7 @@ func (s signalRecords) PutSignal(ctx context.Context, f Signal) error {
 
 // Signals implements [SignalStore].
 func (s signalRecords) Signals(ctx context.Context, runID string) (out []Signal, err error) {
-	err = s.begin(ctx, "signals", false, func(rows Rows, _ time.Time) error {
+	err = s.begin(ctx, "signals", readOnly, func(rows Rows, _ time.Time) error {
 		out, err = rows.Signals(runID)
 		return err
 	})

@@ -41,12 +41,12 @@ func (n namedRecords) SetValue(ctx context.Context, name string, value []byte) e
 		return err
 	}
 	value = bytes.Clone(value)
-	return n.begin(ctx, op, true, func(rows Rows, _ time.Time) error { return rows.PutValue(valuePrefix+name, value) })
+	return n.begin(ctx, op, readWrite, func(rows Rows, _ time.Time) error { return rows.PutValue(valuePrefix+name, value) })
 }
 
 // Values implements [ValueKeeper].
 func (n namedRecords) Values(ctx context.Context, prefix string) (out map[string][]byte, err error) {
-	err = n.begin(ctx, "read values", false, func(rows Rows, _ time.Time) error {
+	err = n.begin(ctx, "read values", readOnly, func(rows Rows, _ time.Time) error {
 		found, err := rows.Values(valuePrefix+prefix, MaxValues)
 		out = map[string][]byte{}
 		for name, value := range found {

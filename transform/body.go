@@ -10,6 +10,13 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
+// This file reads the text between <tool_call> and </tool_call>, such as
+//
+//	{"name":"weather","args":{"city":"Oslo"}}
+//	weather {"city":"Oslo"}
+//	<function=weather><parameter=city>Oslo</parameter></function>
+//	weather<arg_key>city</arg_key><arg_value>Oslo</arg_value>
+
 // A tagCall is a call that was read from the body between <tool_call> and </tool_call>. dialect names the parser that read it.
 type tagCall struct{ id, name, args, dialect string }
 
@@ -18,11 +25,11 @@ func tagCallID(n int) string { return "tag_call_" + strconv.Itoa(n) }
 // A bodyScan finds the end of the body of a tag: the first closing tag that is neither in a string of the body's JSON nor in a tagged
 // value. It scans each byte once; only at a closing tag inside tagged values does it search the body again.
 type bodyScan struct {
-	kind    bodyKind
-	depth   int
-	str     bool
-	escaped bool
-	whole   bool // a top-level object or array of the body has been closed
+	kind     bodyKind
+	depth    int  // number of open objects and arrays
+	inString bool // in a JSON string
+	escaped  bool // behind a backslash in a string
+	complete bool // a top-level object or array of the body has been closed
 }
 
 type bodyKind uint8
@@ -36,7 +43,7 @@ const (
 type bodyMark uint8
 
 const (
-	bodyGoesOn bodyMark = iota
+	bodyContinues bodyMark = iota
 	bodyEnds
 	bodyBegins // the byte ends another opening tag inside of the body
 )
@@ -44,16 +51,16 @@ const (
 // next reads c, the byte that follows body, and returns whether the body continues, ends with c, or contains a new opening tag that ends
 // with c.
 func (s *bodyScan) next(c byte, body []byte) bodyMark {
-	if s.str {
+	if s.inString {
 		switch {
 		case s.escaped:
 			s.escaped = false
 		case c == '\\':
 			s.escaped = true
 		case c == '"':
-			s.str = false
+			s.inString = false
 		}
-		return bodyGoesOn
+		return bodyContinues
 	}
 	switch {
 	case c == '>':
@@ -64,14 +71,14 @@ func (s *bodyScan) next(c byte, body []byte) bodyMark {
 		s.kind = bodyTagged // or the < of the closing tag, if the body is a bare name
 	case s.kind != bodyJSON:
 	case c == '"':
-		s.str = s.depth > 0
+		s.inString = s.depth > 0
 	case c == '{' || c == '[':
 		s.depth++
 	case c == '}' || c == ']':
 		s.depth--
-		s.whole = s.whole || s.depth == 0
+		s.complete = s.complete || s.depth == 0
 	}
-	return bodyGoesOn
+	return bodyContinues
 }
 
 // mark returns what the tag means for the body whose last byte, the > after body, has just been read.
@@ -79,16 +86,16 @@ func (s *bodyScan) mark(body []byte) bodyMark {
 	switch {
 	case bytes.HasSuffix(body, []byte(tagClose[:len(tagClose)-1])):
 		if s.kind == bodyTagged && inValue(body) {
-			return bodyGoesOn
+			return bodyContinues
 		}
 		return bodyEnds
 	case bytes.HasSuffix(body, []byte(tagOpen[:len(tagOpen)-1])):
 		if s.kind == bodyTagged && inValue(body) {
-			return bodyGoesOn
+			return bodyContinues
 		}
 		return bodyBegins
 	}
-	return bodyGoesOn
+	return bodyContinues
 }
 
 // inValue reports whether, at the end of body, a tagged value is open, or incomplete JSON in place of the parameters of a function.
@@ -113,7 +120,9 @@ func inValue(body []byte) bool {
 
 // closed reports whether the body is one JSON value that is complete. A body without a closing tag is read only if it is closed: for the
 // other forms, the end is unknown.
-func (s *bodyScan) closed() bool { return s.kind == bodyJSON && s.whole && s.depth == 0 && !s.str }
+func (s *bodyScan) closed() bool {
+	return s.kind == bodyJSON && s.complete && s.depth == 0 && !s.inString
+}
 
 // readCalls reads the body of a tag in one of these forms: JSON with name and arguments as in the dialect hermes, or with `args`, or under
 // `function`; a name followed by JSON; a bare name; or the tagged values of the dialects qwen3-coder and glm. It returns false if the body
@@ -165,7 +174,8 @@ func readDialect(name, body string, tools []*lathe.ToolSpec, limit int) ([]tagCa
 			args.WriteString(d.Text)
 		case lathe.DeltaCallEnd:
 			c := &calls[len(calls)-1]
-			if c.args = args.String(); d.ID != "" {
+			c.args = args.String()
+			if d.ID != "" {
 				c.id = d.ID
 			}
 			if d.Incomplete {

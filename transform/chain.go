@@ -99,16 +99,16 @@ func (c *Chain) add(r *row) {
 
 // Empty reports whether the chain changes nothing. A nil chain is empty.
 func (c *Chain) Empty() bool {
-	return c == nil || !c.sends() && !c.reads() && len(c.tools) == 0
+	return c == nil || !c.changesMessages() && !c.changesAnswers() && len(c.tools) == 0
 }
 
-// sends reports whether the chain changes messages of requests.
-func (c *Chain) sends() bool {
-	return len(c.messages)+len(c.results) > 0 || c.reads()
+// changesMessages reports whether the chain changes messages of requests.
+func (c *Chain) changesMessages() bool {
+	return len(c.messages)+len(c.results) > 0 || c.changesAnswers()
 }
 
-// reads reports whether the chain changes answers.
-func (c *Chain) reads() bool { return c.tagCalls || c.blankArgs || c.nineLetter }
+// changesAnswers reports whether the chain changes answers.
+func (c *Chain) changesAnswers() bool { return c.tagCalls || c.blankArgs || c.nineLetter }
 
 // fillsOnly reports whether the chain does nothing but replace blank arguments by {}, which few conversations have.
 func (c *Chain) fillsOnly() bool {

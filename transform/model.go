@@ -51,7 +51,7 @@ func (c *changed) Describe() lathe.ModelInfo {
 func (c *changed) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		out, ids := c.request(req)
-		if !c.chain.reads() {
+		if !c.chain.changesAnswers() {
 			c.model.Generate(ctx, out)(yield)
 			return
 		}
@@ -71,7 +71,7 @@ func (c *changed) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[la
 // request returns a copy of req in the form in which it is sent, and the short ids of its calls.
 func (c *changed) request(req *lathe.Request) (*lathe.Request, *callid.Short) {
 	out, ids := *req, &callid.Short{}
-	if c.chain.sends() {
+	if c.chain.changesMessages() {
 		out.Messages = make([]lathe.Message, len(req.Messages))
 		for i, m := range req.Messages {
 			out.Messages[i] = c.chain.message(m, ids)

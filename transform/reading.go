@@ -78,7 +78,7 @@ func (r *reading) take(d *lathe.Delta) bool {
 			r.give(d)
 		} else {
 			r.tags.read(d.Text)
-			if r.buffering && len(r.tags.found) > maxBuffered {
+			if r.buffering && len(r.tags.stored) > maxBuffered {
 				r.release()
 			}
 		}
@@ -122,12 +122,14 @@ func (r *reading) call(d *lathe.Delta, c *openCall) {
 		return
 	case d.Kind == lathe.DeltaCallArgs:
 		c.begun = true
-		if args.Text = c.blank; c.blank != "" {
+		args.Text = c.blank
+		if c.blank != "" {
 			r.give(&args)
 		}
 	default:
 		c.begun = true
-		if args.Text = c.blank; !d.Incomplete {
+		args.Text = c.blank
+		if !d.Incomplete {
 			args.Text = "{}"
 		}
 		if args.Text != "" {

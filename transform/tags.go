@@ -33,22 +33,24 @@ type tagReader struct {
 	max     int
 	emit    func(*lathe.Delta)
 	dialect string // dialect of the call being emitted
-	found   []byte // the text from the first call on
+	stored  []byte // the text from the first call on, up to maxBuffered
+	calls   int    // number of calls found
+	off     bool   // calls in the text are not read, because the server sends calls itself
 
+	// Between tags.
 	parser dialect.Parser
 	deltas []lathe.Delta
 	tail   string // end of the text between tags, at most as long as an opening tag
-	off    bool   // calls in the text are not read, because the server sends calls itself
 	gap    string // white space after a call, buffered
 	after  bool   // since the last call only white space was received
 
+	// Inside a tag, from its opening tag on.
 	inside  bool
 	body    []byte // the buffered text, from the opening tag on
 	state   bodyScan
 	over    bool   // the body is beyond the limit: it is emitted as text, and body has only its last bytes
 	excerpt string // the beginning of a body that is beyond the limit
 	total   int    // length of the body in bytes, with its tags
-	calls   int
 }
 
 func newTagReader(tools []*lathe.ToolSpec, limit int, emit func(*lathe.Delta)) *tagReader {
@@ -75,7 +77,7 @@ func (t *tagReader) stop() {
 // takeBack makes plain text of all text from the first call on. It returns the part of it that was stored, at most about maxBuffered bytes.
 func (t *tagReader) takeBack() string {
 	t.off, t.gap, t.after = true, "", false
-	return string(t.found)
+	return string(t.stored)
 }
 
 // read reads the next piece of the text.
@@ -89,17 +91,17 @@ func (t *tagReader) read(text string) {
 		if n == 0 {
 			n = len(text)
 		}
-		found := t.calls > 0
+		afterCall := t.calls > 0
 		if t.inside {
 			n = t.bodyPiece(text)
 		} else {
 			t.piece(text[:n])
 		}
 		switch {
-		case found && len(t.found) <= maxBuffered: // beyond that limit it is never returned
-			t.found = append(t.found, text[:n]...)
-		case !found && t.calls > 0:
-			t.found = append(t.found, t.body...)
+		case afterCall && len(t.stored) <= maxBuffered: // beyond that limit it is never returned
+			t.stored = append(t.stored, text[:n]...)
+		case !afterCall && t.calls > 0:
+			t.stored = append(t.stored, t.body...)
 		}
 		text = text[n:]
 	}
@@ -108,10 +110,10 @@ func (t *tagReader) read(text string) {
 // piece reads text between tags. text ends with its first > if it has one, so that an opening tag can only be at its end.
 func (t *tagReader) piece(s string) {
 	t.deltas = t.parser.Append(t.deltas[:0], s)
-	kept := t.passAll(t.deltas)
+	isText := t.passAll(t.deltas)
 	t.tail += s
 	t.tail = t.tail[max(0, len(t.tail)-len(tagOpen)):]
-	if t.tail != tagOpen || kept {
+	if t.tail != tagOpen || isText {
 		return
 	}
 	t.inside, t.over, t.total = true, false, len(tagOpen)
@@ -120,17 +122,18 @@ func (t *tagReader) piece(s string) {
 }
 
 // passAll emits the deltas of the parser. It reports whether the last one ends with an opening tag, which is then text.
-func (t *tagReader) passAll(deltas []lathe.Delta) (tag bool) {
+func (t *tagReader) passAll(deltas []lathe.Delta) (endsInTag bool) {
 	for i := range deltas {
 		d := &deltas[i]
-		if tag = strings.HasSuffix(d.Text, tagOpen); d.Kind == lathe.DeltaText {
+		endsInTag = strings.HasSuffix(d.Text, tagOpen)
+		if d.Kind == lathe.DeltaText {
 			t.give(d.Text)
 			continue
 		}
 		t.spillGap()
 		t.emit(d)
 	}
-	return tag
+	return endsInTag
 }
 
 // give emits text. White space after a call is buffered until other text follows.

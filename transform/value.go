@@ -38,7 +38,8 @@ func nullBlankContent(m lathe.Message) lathe.Message {
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case lathe.Text:
-			if found = true; strings.TrimSpace(p.Text) != "" {
+			found = true
+			if strings.TrimSpace(p.Text) != "" {
 				return m
 			}
 		case lathe.Blob:

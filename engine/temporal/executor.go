@@ -310,7 +310,8 @@ func (x *Executor) sweep() {
 					return // the next sweep retries
 				}
 			}
-			if f.After = next; next == "" {
+			f.After = next
+			if next == "" {
 				break
 			}
 		}

@@ -115,7 +115,7 @@ type external struct {
 // store stores external input and wakes the run.
 func (r *run) store(ctx workflow.Context, in *external) error {
 	in.RunID = r.id
-	ctx = workflow.WithActivityOptions(ctx, r.options(false, "store external input"))
+	ctx = workflow.WithActivityOptions(ctx, r.options(unlimited, "store external input"))
 	if err := workflow.ExecuteActivity(ctx, inputActivity, in).Get(ctx, nil); err != nil {
 		return err
 	}

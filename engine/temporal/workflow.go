@@ -168,7 +168,7 @@ func (r *run) result(ctx workflow.Context) (*Result, error) {
 
 // accept stores the first event of a run that the caller has not accepted.
 func (r *run) accept(ctx workflow.Context) error {
-	ctx = workflow.WithActivityOptions(ctx, r.options(false, "accept"))
+	ctx = workflow.WithActivityOptions(ctx, r.options(unlimited, "accept"))
 	err := workflow.ExecuteActivity(ctx, acceptActivity, r.id, r.in.Target, r.in.Start).Get(ctx, nil)
 	if err != nil && ctx.Err() == nil {
 		return err
@@ -176,19 +176,21 @@ func (r *run) accept(ctx workflow.Context) error {
 	return nil
 }
 
-// options returns the options of an activity of this package. once allows one attempt only.
-func (r *run) options(once bool, summary string) workflow.ActivityOptions {
-	o := workflow.ActivityOptions{
+// The maximum numbers of attempts of an activity.
+const (
+	unlimited  = 0
+	oneAttempt = 1
+)
+
+// options returns the options of an activity of this package.
+func (r *run) options(attempts int32, summary string) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
 		StartToCloseTimeout: 24 * time.Hour, // tool_timeout and run_timeout end a step earlier; heartbeats detect a lost worker
 		HeartbeatTimeout:    r.w.opts.Heartbeat,
 		WaitForCancellation: true,
 		Summary:             summary,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute, MaximumAttempts: attempts},
 	}
-	if once {
-		o.RetryPolicy.MaximumAttempts = 1
-	}
-	return o
 }
 
 // step executes the next step in an activity. If the step may have an effect that must not be repeated, the activity has one attempt. If
@@ -204,12 +206,16 @@ func (r *run) step(ctx workflow.Context) error {
 		}
 	}
 	once = once && !in.Settle
+	attempts := int32(unlimited)
+	if once {
+		attempts = oneAttempt
+	}
 	r.wake, r.resume = false, false
 	stoppable, stop := workflow.WithCancel(ctx)
 	defer stop()
 	r.stop = stop
 	var out stepOutput
-	if err := r.execute(stoppable, name, r.options(once, summary), in, &out); err != nil {
+	if err := r.execute(stoppable, name, r.options(attempts, summary), in, &out); err != nil {
 		r.resume = in.Resume
 		switch {
 		case r.cancel || ctx.Err() != nil:
@@ -221,7 +227,7 @@ func (r *run) step(ctx workflow.Context) error {
 		return err
 	}
 	r.outputs, r.settle = nil, false
-	r.take(&out)
+	r.apply(&out)
 	return nil
 }
 
@@ -235,8 +241,8 @@ func (r *run) execute(ctx workflow.Context, name string, opts workflow.ActivityO
 	return err
 }
 
-// take updates the state of the run from the output of a step.
-func (r *run) take(out *stepOutput) {
+// apply updates the state of the run from the output of a step.
+func (r *run) apply(out *stepOutput) {
 	r.last, r.next, r.calls = out.LastID, out.Next, out.Calls
 	r.status.LastEventID, r.status.Reason, r.status.Status, r.status.Waiting = out.LastID, out.Reason, "running", out.Waiting
 	if out.Status != "" {
@@ -269,10 +275,10 @@ func (r *run) end(ctx workflow.Context) error {
 	r.stop = func() {}
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	var out stepOutput
-	if err := r.execute(free, toolActivity, r.options(false, "cancel"), &stepInput{RunID: r.id, Target: r.in.Target, Cancel: true}, &out); err != nil {
+	if err := r.execute(free, toolActivity, r.options(unlimited, "cancel"), &stepInput{RunID: r.id, Target: r.in.Target, Cancel: true}, &out); err != nil {
 		return err
 	}
-	r.take(&out)
+	r.apply(&out)
 	return nil
 }
 

@@ -6,6 +6,7 @@
 package connect
 
 import (
+	"cmp"
 	"path/filepath"
 	"strings"
 )
@@ -72,10 +73,7 @@ type Dirs struct {
 
 // dir returns the directory in the environment variable if that is set, else the directory name below the home directory.
 func (d *Dirs) dir(variable, name string) string {
-	if dir := d.Getenv(variable); dir != "" {
-		return dir
-	}
-	return filepath.Join(d.Home, filepath.FromSlash(name))
+	return cmp.Or(d.Getenv(variable), filepath.Join(d.Home, filepath.FromSlash(name)))
 }
 
 // Short returns path with the home directory replaced by ~.
@@ -106,7 +104,7 @@ type Entry struct {
 }
 
 // Absent as the value of an entry means that the setting is to be removed.
-var Absent = absent{}
+var Absent absent
 
 type absent struct{}
 

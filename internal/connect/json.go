@@ -14,7 +14,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// JSON is JSON without comments. An edit leaves the order of members and the indentation unchanged.
+// JSON is JSON without comments. An edit leaves the order of members and the indentation unchanged: it works on a tree of YAML nodes, in
+// which an object is a mapping whose Content has the name and the value of each member in turn.
 var JSON = &Format{Name: "JSON", decode: decodeJSON, edit: editJSON}
 
 func decodeJSON(text []byte) (map[string]any, error) {
@@ -128,7 +129,7 @@ func appendJSON(b []byte, n *yaml.Node) []byte {
 	case n.Kind == yaml.ScalarNode:
 		return append(b, n.Value...)
 	}
-	marks := "[,,]"
+	marks := "[,,]" // the opening mark, the mark before an element with an even index and with an odd one, and the closing mark
 	if n.Kind == yaml.MappingNode {
 		marks = "{,:}"
 	}

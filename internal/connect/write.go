@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // maxFile is the largest size of a configuration file in bytes.
@@ -63,32 +62,41 @@ func ReadFile(path string) ([]byte, error) {
 
 // Plan returns the changes that Write would make, without backups. It changes nothing.
 func Plan(files []File) ([]Change, error) {
-	changes, _, _, err := merge(files)
-	return changes, err
+	edits, err := merge(files)
+	return changesOf(edits), err
 }
 
-// merge returns the change of each file and, for files that change, the content before and after.
-func merge(files []File) (changes []Change, befores, texts [][]byte, err error) {
-	befores, texts = make([][]byte, len(files)), make([][]byte, len(files))
-	changes = make([]Change, len(files))
-	for i, f := range files {
+// An edit is a change of a file, with the content before and after.
+type edit struct {
+	Change
+	before, after []byte
+}
+
+// merge returns an edit for each file, also for those that stay equal. It writes nothing.
+func merge(files []File) (edits []edit, err error) {
+	for _, f := range files {
 		path, err := resolve(f.Path)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 		before, err := ReadFile(path)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
-		merged, err := f.Format.Merge(before, f.Entries)
+		after, err := f.Format.Merge(before, f.Entries)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("%s: %w", f.Path, err)
+			return nil, fmt.Errorf("%s: %w", f.Path, err)
 		}
-		if changes[i] = (Change{Path: path, Changed: !bytes.Equal(before, merged)}); changes[i].Changed {
-			befores[i], texts[i] = before, merged
-		}
+		edits = append(edits, edit{Change{Path: path, Changed: !bytes.Equal(before, after)}, before, after})
 	}
-	return changes, befores, texts, nil
+	return edits, nil
+}
+
+func changesOf(edits []edit) (changes []Change) {
+	for _, e := range edits {
+		changes = append(changes, e.Change)
+	}
+	return changes
 }
 
 // Write sets the entries of files. It reads and merges all files before it writes. It refuses a file that is read-only, is not a regular
@@ -99,48 +107,59 @@ func Write(record string, files []File) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes, befores, texts, err := merge(files)
+	edits, err := merge(files)
 	if err != nil {
 		return nil, err
 	}
-	for i, merged := range texts {
-		if merged == nil {
+	for i := range edits {
+		e := &edits[i]
+		if !e.Changed {
 			continue
 		}
-		path, before := changes[i].Path, befores[i]
-		at := slices.IndexFunc(r.Files, func(w Written) bool { return w.Path == path })
-		if at < 0 {
-			next := Written{Path: path, SHA256: sum(before)}
-			if before != nil {
-				if next.Backup, err = backUp(path, before); err != nil {
-					return nil, err
-				}
-			}
-			at, r.Files = len(r.Files), append(r.Files, next)
+		w, err := r.written(e.Path, e.before)
+		if err != nil {
+			return nil, err
 		}
-		w := &r.Files[at]
-		w.Edited = w.Edited || sum(before) != w.SHA256
-		w.SHA256 = sum(merged)
+		w.Edited = w.Edited || sum(e.before) != w.SHA256
+		w.SHA256 = sum(e.after)
 		if files[i].Format == JSON {
-			puts, err := putsOf(before, files[i].Entries)
+			puts, err := putsOf(e.before, files[i].Entries)
 			if err != nil {
 				return nil, err
 			}
 			w.add(puts)
 		}
-		changes[i].Backup = w.Backup
+		e.Backup = w.Backup
 	}
 	if err := writeRecord(record, r); err != nil {
 		return nil, err
 	}
-	for i, text := range texts {
-		if text != nil {
-			if err := replace(changes[i].Path, text); err != nil {
+	for _, e := range edits {
+		if e.Changed {
+			if err := replace(e.Path, e.after); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return changes, nil
+	return changesOf(edits), nil
+}
+
+// written returns the description of a file. If the record has none, it makes a backup of the content, unless that is nil, and adds one.
+func (r *Record) written(path string, content []byte) (*Written, error) {
+	for i := range r.Files {
+		if r.Files[i].Path == path {
+			return &r.Files[i], nil
+		}
+	}
+	w := Written{Path: path, SHA256: sum(content)}
+	if content != nil {
+		var err error
+		if w.Backup, err = backUp(path, content); err != nil {
+			return nil, err
+		}
+	}
+	r.Files = append(r.Files, w)
+	return &r.Files[len(r.Files)-1], nil
 }
 
 // ErrNothingWritten is the error of [Undo] if the record does not exist.
@@ -194,26 +213,26 @@ func (w *Written) former() (text []byte, c Change, err error) {
 	if err != nil {
 		return nil, c, err
 	}
+	advice := "it did not exist before"
+	var before []byte
 	if w.Backup != "" {
-		if text, err = ReadFile(w.Backup); err == nil && text == nil {
+		advice = "its former content is in " + w.Backup
+		if before, err = ReadFile(w.Backup); err == nil && before == nil {
 			err = fmt.Errorf("the backup %s is not there", w.Backup)
 		}
 		if err != nil {
 			return nil, c, err
 		}
 	}
-	if now != nil && sum(now) == w.SHA256 && !w.Edited || bytes.Equal(now, text) {
-		return text, c, nil
-	}
-	before := "it did not exist before"
-	if w.Backup != "" {
-		before = "its former content is in " + w.Backup
+	asWritten := now != nil && !w.Edited && sum(now) == w.SHA256
+	if asWritten || bytes.Equal(now, before) {
+		return before, c, nil
 	}
 	if now == nil || len(w.Puts) == 0 {
-		return nil, c, fmt.Errorf("%s was changed since it was written, and is left as it is: %s", w.Path, before)
+		return nil, c, fmt.Errorf("%s was changed since it was written, and is left as it is: %s", w.Path, advice)
 	}
-	if text, c.Left, err = takeOut(text, now, w.Puts); err != nil {
-		return nil, c, fmt.Errorf("%s was changed since it was written, and is left as it is: %w; %s", w.Path, err, before)
+	if text, c.Left, err = takeOut(before, now, w.Puts); err != nil {
+		return nil, c, fmt.Errorf("%s was changed since it was written, and is left as it is: %w; %s", w.Path, err, advice)
 	}
 	if len(c.Left) > 0 {
 		c.Backup = w.Backup

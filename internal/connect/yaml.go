@@ -110,7 +110,7 @@ func memberYAML(n *yaml.Node, name string) *yaml.Node {
 	if n.Kind != yaml.MappingNode {
 		return nil
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; i < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {
 			return n.Content[i+1]
 		}

@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,8 @@ type daemon struct {
 
 	reloading sync.Mutex // locked during a reload of the configuration
 }
+
+// The errors of the package; the code of each determines the exit code.
 
 func misconfigured(err error) error {
 	return lathe.CodeInvalidConfig.Wrap(app.Op, app.Cause(err))
@@ -165,18 +168,9 @@ func (d *daemon) openStore(cfg *config.Config, opts *app.Options) (closeStore fu
 	return closeStore, err
 }
 
-func (d *daemon) metricsAddr(cfg *config.Config) string {
-	if d.opts.MetricsAddr != "" {
-		return d.opts.MetricsAddr
-	}
-	return cfg.Serve.MetricsAddr
-}
-
+// listen serves until ctx is done or a listener fails, and then stops the application.
 func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
-	addr := cfg.Serve.Addr
-	if d.opts.Addr != "" {
-		addr = d.opts.Addr
-	}
+	addr := cmp.Or(d.opts.Addr, cfg.Serve.Addr)
 	if err := app.CheckAddr(cfg, addr); err != nil {
 		return misconfigured(err)
 	}
@@ -185,56 +179,49 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	d.addr = ln.Addr().String()
-	scheme := "http"
-	if d.app.TLS() {
-		scheme = "https"
+	var servers []*http.Server
+	broken := make(chan error, 3) // the result of each server; there are at most three
+	serve := func(ln net.Listener, h http.Handler) {
+		srv := d.app.HTTPServer(h)
+		servers = append(servers, srv)
+		go func() { broken <- srv.Serve(ln) }()
 	}
-	broken := make(chan error, 3)
-	srv := d.app.HTTPServer(d.app.Handler())
-	go func() { broken <- srv.Serve(d.app.Listener(ln)) }()
+	handler := d.app.Handler()
+	serve(d.app.Listener(ln), handler)
+	abort := func(err error) error {
+		_ = servers[0].Close() // no request has been served yet
+		return join(err, ignoreClosed(<-broken))
+	}
 	store, from := NamedStore(d.opts.Store, cfg.Serve.Store.Reveal())
 	if remove, err := d.leaveNote(store, from, ln.Addr()); err != nil {
 		d.log.Warn("the address could not be left beside the store: lathe runs wants --server", "error", err)
 	} else {
 		defer remove()
 	}
-	servers := []*http.Server{srv}
-	if m := d.metricsAddr(cfg); m != "" {
-		mln, err := Listen(ctx, m, "--metrics-addr")
+	if addr := cmp.Or(d.opts.MetricsAddr, cfg.Serve.MetricsAddr); addr != "" {
+		metrics, err := Listen(ctx, addr, "--metrics-addr")
 		if err != nil {
-			_ = srv.Close() // no request has been served yet
-			return join(err, ignoreClosed(<-broken))
+			return abort(err)
 		}
-		msrv := d.app.HTTPServer(d.app.MetricsHandler())
-		go func() { broken <- msrv.Serve(mln) }()
-		servers = append(servers, msrv)
-		fmt.Fprintf(d.stderr, "metrics are served on http://%s/metrics\n", mln.Addr())
+		serve(metrics, d.app.MetricsHandler())
+		fmt.Fprintf(d.stderr, "metrics are served on http://%s/metrics\n", metrics.Addr())
 	}
 	page := ln.Addr()
-	if own := cfg.Serve.Console.Listen; own != "" {
-		cln, err := d.listenConsole(ctx, cfg)
+	if cfg.Serve.Console.Listen != "" {
+		console, err := d.listenConsole(ctx, cfg)
 		if err != nil {
-			_ = srv.Close() // no request has been served yet
-			return join(err, ignoreClosed(<-broken))
+			return abort(err)
 		}
-		csrv := d.app.HTTPServer(d.app.ConsoleHandler())
-		go func() { broken <- csrv.Serve(d.app.Listener(cln)) }()
-		servers, page = append(servers, csrv), cln.Addr()
+		serve(d.app.Listener(console), d.app.ConsoleHandler())
+		page = console.Addr()
 	}
-	if len(cfg.Models) == 0 {
-		fmt.Fprintf(d.stderr, "note: no model is configured: the simulated %s answers, and others that `lathe sim list` names\n", config.SimModel)
-	}
-	if cfg.Serve.Console.Enabled {
-		d.announceConsole(cfg, scheme+"://"+page.String())
-	}
-	fmt.Fprintf(d.stderr, "base URLs: OpenAI %[1]s://%[2]s/v1, Anthropic %[1]s://%[2]s, Gemini %[1]s://%[2]s; `lathe connect` sets up agents\n", scheme, ln.Addr())
-	fmt.Fprintf(d.stderr, "lathe serves on %s://%s/v1 (stop with Ctrl-C)\n", scheme, ln.Addr())
+	d.announce(cfg, page)
 	if d.opts.Listening != nil {
 		d.opts.Listening()
 	}
 	releasePages()
 	d.notify("READY=1")
-	unwatch := d.manager.watch(context.WithoutCancel(ctx), srv.Handler, func(err error) {
+	unwatch := d.manager.watch(context.WithoutCancel(ctx), handler, func(err error) {
 		d.log.Error("the watchdog of the service manager got no message", "error", err)
 	})
 	err = d.wait(ctx, broken)
@@ -247,6 +234,22 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 		}
 	}
 	return err
+}
+
+// announce prints the addresses of the gateway; page is that of the console.
+func (d *daemon) announce(cfg *config.Config, page net.Addr) {
+	scheme := "http"
+	if d.app.TLS() {
+		scheme = "https"
+	}
+	if len(cfg.Models) == 0 {
+		fmt.Fprintf(d.stderr, "note: no model is configured: the simulated %s answers, and others that `lathe sim list` names\n", config.SimModel)
+	}
+	if cfg.Serve.Console.Enabled {
+		d.announceConsole(cfg, scheme+"://"+page.String())
+	}
+	fmt.Fprintf(d.stderr, "base URLs: OpenAI %[1]s://%[2]s/v1, Anthropic %[1]s://%[2]s, Gemini %[1]s://%[2]s; `lathe connect` sets up agents\n", scheme, d.addr)
+	fmt.Fprintf(d.stderr, "lathe serves on %s://%s/v1 (stop with Ctrl-C)\n", scheme, d.addr)
 }
 
 // ignoreClosed returns the error of an HTTP server, or nil if the server was shut down.
@@ -276,7 +279,7 @@ func (d *daemon) wait(ctx context.Context, broken chan error) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-broken:
-			broken <- err // stop counts the errors of all servers
+			broken <- err // listen receives the result of each server
 			return failed(err)
 		case <-d.hup:
 			_ = d.reload("SIGHUP") // reload logs the error
@@ -306,6 +309,7 @@ func (d *daemon) reload(by string) error {
 	return nil
 }
 
+// readAgain reads the configuration and activates it.
 func (d *daemon) readAgain() error {
 	file, err := d.opts.Find()
 	if err != nil {

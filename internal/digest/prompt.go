@@ -100,7 +100,8 @@ func appendRest(b []byte, m *lathe.Message) []byte {
 		if !ok {
 			continue
 		}
-		if calls++; calls == 1 {
+		calls++
+		if calls == 1 {
 			b = append(b, `,"tool_calls":[`...)
 		} else {
 			b = append(b, ',')

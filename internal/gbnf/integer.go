@@ -41,36 +41,32 @@ func integers(least, most int64) (expr string, ok bool) {
 	return AnyOf(list), true
 }
 
-// naturals returns alternatives that match the numbers from a to b, with 0 ≤ a ≤ b.
-func naturals(a, b int64) []string {
+// naturals returns alternatives that match the numbers from least to most, with 0 ≤ least ≤ most < 10^integerDigits. Each digitRange has
+// numbers with equally many digits: 7 to 250 are 7 to 9, 10 to 99 and 100 to 250.
+func naturals(least, most int64) []string {
 	var list []string
-	if a == 0 {
+	if least == 0 {
 		list = append(list, `"0"`)
-		a = 1
+		least = 1
 	}
-	for digits := len(strconv.FormatInt(a, 10)); a <= b; digits++ {
-		end := int64(math.MaxInt64)
-		if digits < 19 {
-			end = int64(math.Pow10(digits)) - 1
-		}
-		from, to := strconv.FormatInt(a, 10), strconv.FormatInt(min(b, end), 10)
-		list = append(list, digitRange(from, to)...)
-		if end >= b {
-			break
-		}
-		a = end + 1
+	for least <= most {
+		from := strconv.FormatInt(least, 10)
+		end := int64(math.Pow10(len(from))) - 1
+		list = append(list, digitRange(from, strconv.FormatInt(min(most, end), 10))...)
+		least = end + 1
 	}
 	return list
 }
 
-// digitRange returns alternatives that match the numbers from a to b, which have equally many digits.
+// digitRange returns alternatives that match the numbers from a to b, which have equally many digits. For 137 to 152 they are
+// `"1" "3" [7-9]`, `"1" [4-4] [0-9]` and `"1" "5" [0-2]`.
 func digitRange(a, b string) []string {
-	n := 0
+	n := 0 // number of equal digits at the beginning
 	for n < len(a) && a[n] == b[n] {
 		n++
 	}
 	head, a, b := a[:n], a[n:], b[n:]
-	with := func(tail string) string {
+	with := func(tail string) string { // tail after head
 		switch {
 		case head == "":
 			return tail

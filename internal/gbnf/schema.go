@@ -57,7 +57,12 @@ func jsonString(b *Builder, least, most int) string {
 	return b.Rule("string", `"\"" `+Repeat(char, least, most)+` "\""`)
 }
 
-// A compiler translates one schema to expressions.
+// A compiler translates one schema to expressions: the schema
+//
+//	{"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"]}
+//
+// becomes, without the rules for white space, the expression `"{" "\"a\"" ":" ("true" | "false") "}"`. There is one method for each form of a
+// schema; value selects it. path names the schema in [Builder.Loosened], and depth is its nesting.
 type compiler struct {
 	b     *Builder
 	style *Style
@@ -117,13 +122,13 @@ func (c *compiler) value(schema []byte, path string, depth int) string {
 			}
 		}
 		if list := get(schema, "allOf"); list != nil {
-			return c.value(c.merge(schema, list, path, depth), path, depth+1)
+			return c.value(c.merged(schema, list, path, depth), path, depth+1)
 		}
 		c.b.looseBeside(schema, path, "type")
 		return c.any(path)
 	}
 	if list := get(schema, "allOf"); list != nil {
-		return c.value(c.merge(schema, list, path, depth), path, depth+1)
+		return c.value(c.merged(schema, list, path, depth), path, depth+1)
 	}
 	var alternatives []string
 	for _, t := range types {
@@ -177,9 +182,10 @@ func (c *compiler) reference(schema, ref []byte, path string, depth int) string 
 		return c.any(path)
 	}
 	if n := len(c.open); n > 0 && c.open[n-1].nesting == c.nesting {
-		if edge := [2]string{c.open[n-1].name, name}; !c.edges[edge] {
+		parent := c.open[n-1].name
+		if edge := [2]string{parent, name}; !c.edges[edge] {
 			c.edges[edge] = true
-			c.first[edge[0]] = append(c.first[edge[0]], name)
+			c.first[parent] = append(c.first[parent], name)
 		}
 	}
 	if rule, ok := c.refs[name]; ok {
@@ -266,87 +272,6 @@ func (c *compiler) union(schema []byte, key string, list []byte, path string, de
 		return Empty
 	}
 	return AnyOf(alternatives)
-}
-
-// merge returns schema combined with the schemas of its allOf. The first value of a keyword counts, and different later values are
-// recorded as loosened; properties and required are joined.
-func (c *compiler) merge(schema, list []byte, path string, depth int) []byte {
-	var order []string
-	members, declared := map[string][]byte{}, map[string][]byte{}
-	var properties, required []byte
-	add := func(s []byte) {
-		for key, v := range rawjson.Members(s) {
-			switch name := rawjson.Text(key); name {
-			case "allOf", "$ref":
-			case "properties":
-				for k, p := range rawjson.Members(v) {
-					property := rawjson.Text(k)
-					if have, ok := declared[property]; ok {
-						if !bytes.Equal(have, p) {
-							c.b.Loosen(path+".allOf", "properties."+property)
-						}
-						continue
-					}
-					declared[property] = p
-					if len(properties) > 0 {
-						properties = append(properties, ',')
-					}
-					properties = append(append(append(properties, k...), ':'), p...)
-				}
-			case "required":
-				for el := range rawjson.Elements(v) {
-					if len(required) > 0 {
-						required = append(required, ',')
-					}
-					required = append(required, el...)
-				}
-			default:
-				if have, ok := members[name]; !ok {
-					members[name] = v
-					order = append(order, name)
-				} else if !bytes.Equal(have, v) && !slices.Contains(plain, name) {
-					c.b.Loosen(path+".allOf", name)
-				}
-			}
-		}
-	}
-	add(schema)
-	var walk func(list []byte, depth int)
-	walk = func(list []byte, depth int) {
-		for el := range rawjson.Elements(list) {
-			if !c.b.Part(len(el) + len(path)) {
-				return
-			}
-			if depth > maxDepth {
-				c.b.Loosen(path, "allOf")
-				return
-			}
-			for hops := 0; hops < maxDepth && get(el, "$ref") != nil && c.b.Part(len(c.root)); hops++ {
-				target, ok := Resolve(c.root, rawjson.Text(get(el, "$ref")))
-				if !ok {
-					break
-				}
-				el = target
-			}
-			if get(el, "$ref") != nil {
-				c.b.Loosen(path+".allOf", "$ref")
-			}
-			add(el)
-			walk(get(el, "allOf"), depth+1)
-		}
-	}
-	walk(list, depth)
-	out := []byte("{")
-	for _, name := range order {
-		out = append(append(append(rawjson.AppendQuote(out, name), ':'), members[name]...), ',')
-	}
-	if len(properties) > 0 {
-		out = append(append(append(out, `"properties":{`...), properties...), "},"...)
-	}
-	if len(required) > 0 {
-		out = append(append(append(out, `"required":[`...), required...), "],"...)
-	}
-	return append(bytes.TrimSuffix(out, []byte(",")), '}')
 }
 
 // enum returns the expression of the values of an enumeration that have one of the types. It returns "" if none has, as in schemas that
@@ -543,7 +468,10 @@ func (c *compiler) list(schema []byte, path string, depth int) string {
 		items = nil
 	}
 	item := c.b.Rule("item", c.value(items, path+".items", depth+1))
-	list := Sequence(`"["`, ws, item, Repeat(Sequence(ws, `","`, ws, item), max(least-1, 0), most-min(most, 1)+min(most, 0)), ws, `"]"`)
+	if most > 0 {
+		most-- // without the first
+	}
+	list := Sequence(`"["`, ws, item, Repeat(Sequence(ws, `","`, ws, item), max(least-1, 0), most), ws, `"]"`)
 	if least == 0 {
 		list = AnyOf([]string{empty, list})
 	}
@@ -645,25 +573,29 @@ type Member struct {
 }
 
 // Separated returns the expression that matches the members with the separator between them; members that are not required may be
-// missing. It matches at least one member, so the caller must add the empty text if none is required.
+// missing. It matches at least one member, so the caller must add the empty text if none is required. For the members a (required), b and c:
+//
+//	first0 ::= a rest1    rest1 ::= ("," b)? rest2    rest2 ::= ("," c)?
 func (b *Builder) Separated(members []Member, separator string) string {
-	after := make([]string, len(members)+1) // expression of all members after member i-1
-	after[len(members)] = Empty
-	for i := len(members) - 1; i > 0; i-- {
-		next := Sequence(separator, members[i].Expr)
-		if !members[i].Required {
+	rest := make([]string, len(members)+1) // rest[i] matches the members from i on, each after a separator
+	rest[len(members)] = Empty
+	for i, m := range slices.Backward(members) {
+		if i == 0 {
+			break
+		}
+		next := Sequence(separator, m.Expr)
+		if !m.Required {
 			next = Optional(next)
 		}
-		after[i] = b.Rule("rest", Sequence(next, after[i+1]))
+		rest[i] = b.Rule("rest", Sequence(next, rest[i+1]))
 	}
-	first := ""
-	for i := len(members) - 1; i >= 0; i-- {
-		this := Sequence(members[i].Expr, after[i+1])
-		if members[i].Required || first == "" {
-			first = b.Rule("first", this)
-		} else {
-			first = b.Rule("first", AnyOf([]string{this, first}))
+	first := "" // matches the members from i on, without a separator before the first that is there
+	for i, m := range slices.Backward(members) {
+		begin := Sequence(m.Expr, rest[i+1])
+		if !m.Required && first != "" {
+			begin = AnyOf([]string{begin, first})
 		}
+		first = b.Rule("first", begin)
 	}
 	return first
 }

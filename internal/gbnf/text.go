@@ -6,7 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// An automaton reads text one character at a time and tracks which mark may have begun: its states are the proper beginnings of marks.
+// An automaton reads text one character at a time and tracks which mark may have begun: its states are the proper beginnings of marks. For
+// the mark "ab" they are "" and "a". Each state becomes a rule of the grammar:
+//
+//	text0 ::= "" | [^a] text0 | "a" text1
+//	text1 ::= "" | [^ab] text0 | "a" text1
 type automaton struct {
 	states []string       // proper beginnings of marks; the first is ""
 	places map[string]int // index in states of each state
@@ -45,16 +49,11 @@ func (a *automaton) next(text string) (state int, ok bool) {
 // heads returns the characters that may continue or begin a mark in this state.
 func (a *automaton) heads(state string) []rune {
 	var out []rune
-	add := func(r rune) {
-		if !slices.Contains(out, r) {
-			out = append(out, r)
-		}
-	}
 	for _, m := range a.marks {
-		for i := 0; i <= len(state); i++ { // each end of the state that may begin a mark, including ""
-			if rest, ok := strings.CutPrefix(m, state[i:]); ok {
-				r, _ := utf8.DecodeRuneInString(rest)
-				add(r)
+		for i := range len(state) + 1 { // each end of the state that may begin a mark, including ""
+			rest, ok := strings.CutPrefix(m, state[i:])
+			if r, _ := utf8.DecodeRuneInString(rest); ok && !slices.Contains(out, r) {
+				out = append(out, r)
 			}
 		}
 	}
@@ -87,7 +86,11 @@ func (b *Builder) TextWithout(marks []string) string {
 }
 
 // Lines returns the expression that matches any text in which no line begins with one of the marks. If ended is set, the text is empty or
-// ends with a line end, so that the text after it begins a line.
+// ends with a line end, so that the text after it begins a line. Its rules for the mark "ab" are, if ended is not set,
+//
+//	line0 ::= "" | [^\n] line0 | "\n" line1                     after the part of a line that may begin a mark
+//	line1 ::= "" | "a" line2 | [^\na] line0 | "\n" line1         at the beginning of a line
+//	line2 ::= "" | [^\nb] line0 | "\n" line1                    after "a" at the beginning of a line
 func (b *Builder) Lines(marks []string, ended bool) string {
 	key := "lines\x00" + strings.Join(marks, "\x00")
 	if ended {
@@ -98,13 +101,13 @@ func (b *Builder) Lines(marks []string, ended bool) string {
 	}
 	a := newAutomaton(marks)
 	within := b.reserve("line")
-	names := make([]string, len(a.states))
+	names := make([]string, len(a.states)) // the rule for each state at the beginning of a line
 	for i := range names {
 		names[i] = b.reserve("line")
 	}
-	end := []string{Empty}
-	if ended {
-		end = nil
+	var end []string // the alternative that ends the text
+	if !ended {
+		end = []string{Empty}
 	}
 	newline := `"\n" ` + names[0]
 	b.define(within, strings.Join(append(slices.Clone(end), Except("\n")+" "+within, newline), " | "))
@@ -113,17 +116,17 @@ func (b *Builder) Lines(marks []string, ended bool) string {
 		if i == 0 && ended {
 			alternatives = append(alternatives, Empty)
 		}
-		var heads []rune
+		var heads []rune // the characters that continue a mark
 		for _, m := range marks {
-			if rest, ok := strings.CutPrefix(m, state); ok {
-				r, _ := utf8.DecodeRuneInString(rest)
-				if slices.Contains(heads, r) {
-					continue
-				}
-				heads = append(heads, r)
-				if to, known := a.places[state+string(r)]; known && !slices.Contains(marks, state+string(r)) {
-					alternatives = append(alternatives, Literal(string(r))+" "+names[to])
-				}
+			rest, ok := strings.CutPrefix(m, state)
+			head, _ := utf8.DecodeRuneInString(rest)
+			if !ok || slices.Contains(heads, head) {
+				continue
+			}
+			heads = append(heads, head)
+			next := state + string(head)
+			if to, known := a.places[next]; known && !slices.Contains(marks, next) {
+				alternatives = append(alternatives, Literal(string(head))+" "+names[to])
 			}
 		}
 		alternatives = append(alternatives, Except("\n"+string(heads))+" "+within)

@@ -32,53 +32,53 @@ type inline struct {
 	depth  int
 	on     [styles]int // nesting depth of each active style
 
-	held   []byte // the buffered text
-	kind   kind
+	held   []byte // the buffered text; phase says what it may be
+	phase  phase
 	mark   byte // the byte of the marks of the buffered span
 	count  int  // number of marks that opened the span
 	inURL  bool // in the address of a link, after "]("
-	last   byte // the last byte that was written
+	last   byte // the last byte that was written; 0 at the start of a line
 	before byte // the byte before the marks that may open or close a span
 }
 
-type kind int
+// A phase is the position of the next byte relative to a span or a link.
+type phase int
 
 const (
-	noSpan  kind = iota
-	marks        // in marks that may open a span
-	span         // in a span, after its marks
-	closing      // in marks that may close the span
-	bracket      // in [text](address)
-	bang         // after !, which may precede [
-	escape       // after \
+	noSpan  phase = iota
+	marks         // in marks that may open a span
+	span          // in a span, after its marks
+	closing       // in marks that may close the span
+	bracket       // in [text](address)
+	bang          // after !, which may precede [
+	escape        // after \
 )
 
-func (t *inline) style(s style, on bool) {
-	if !t.colour {
-		return
+func (t *inline) startStyle(s style) {
+	t.on[s]++
+	if t.colour && t.on[s] == 1 {
+		t.out.WriteString("\x1b[" + styleOn[s] + "m")
 	}
-	seq := styleOff[s]
-	if on {
-		if t.on[s]++; t.on[s] > 1 {
-			return
-		}
-		seq = styleOn[s]
-	} else if t.on[s]--; t.on[s] > 0 {
-		return
-	}
-	t.out.WriteString("\x1b[" + seq + "m")
 }
 
+func (t *inline) endStyle(s style) {
+	t.on[s]--
+	if t.colour && t.on[s] == 0 {
+		t.out.WriteString("\x1b[" + styleOff[s] + "m")
+	}
+}
+
+// byte reads the next byte of a line.
 func (t *inline) byte(c byte) {
-	switch t.kind {
+	switch t.phase {
 	case noSpan:
 		t.plain(c)
 	case marks:
 		t.opening(c)
 	case span:
 		t.hold(c)
-		if t.kind == span && c == t.mark {
-			t.kind, t.before = closing, t.held[len(t.held)-2]
+		if t.phase == span && c == t.mark {
+			t.phase, t.before = closing, t.held[len(t.held)-2]
 		}
 	case closing:
 		t.closing(c)
@@ -91,11 +91,10 @@ func (t *inline) byte(c byte) {
 			return
 		}
 		t.hold(c)
-		t.kind, t.inURL = bracket, false
+		t.phase, t.inURL = bracket, false
 	case escape:
 		if strings.IndexByte("\\`*_{}[]()<>#+-.!|~", c) >= 0 {
-			t.held = t.held[:0]
-			t.kind = noSpan
+			t.held, t.phase = t.held[:0], noSpan
 			t.write(c)
 			return
 		}
@@ -104,16 +103,17 @@ func (t *inline) byte(c byte) {
 	}
 }
 
+// plain reads a byte outside of spans and links.
 func (t *inline) plain(c byte) {
 	switch c {
 	case '`', '*', '_', '~':
-		t.kind, t.mark, t.before = marks, c, t.last
+		t.phase, t.mark, t.before = marks, c, t.last
 	case '[':
-		t.kind, t.inURL = bracket, false
+		t.phase, t.inURL = bracket, false
 	case '!':
-		t.kind = bang
+		t.phase = bang
 	case '\\':
-		t.kind = escape
+		t.phase = escape
 	default:
 		t.write(c)
 		return
@@ -139,7 +139,7 @@ func (t *inline) literal() {
 	for _, c := range t.held {
 		t.write(c)
 	}
-	t.held, t.kind = t.held[:0], noSpan
+	t.held, t.phase = t.held[:0], noSpan
 }
 
 // opening reads a byte after marks that may open a span.
@@ -160,10 +160,9 @@ func (t *inline) opening(c byte) {
 	}
 	if t.depth >= maxDepth || !opens {
 		t.literal()
-		t.byte(c)
-		return
+	} else {
+		t.phase = span
 	}
-	t.kind = span
 	t.byte(c)
 }
 
@@ -173,22 +172,18 @@ func (t *inline) closing(c byte) {
 		t.hold(c)
 		return
 	}
-	n := 0
-	for n < len(t.held) && t.held[len(t.held)-1-n] == t.mark {
-		n++
+	if t.closes(c) {
+		t.render()
+	} else {
+		t.phase = span
 	}
-	if t.closes(n, c) {
-		t.render(t.held[t.count : len(t.held)-t.count])
-		t.byte(c)
-		return
-	}
-	t.kind = span
 	t.byte(c)
 }
 
-// closes reports whether n marks before the byte c close the span; c is 0 at the end of the line.
-func (t *inline) closes(n int, c byte) bool {
-	if n != t.count || len(t.held) < 2*t.count+1 {
+// closes reports whether the marks before the byte c close the span; c is 0 at the end of the line.
+func (t *inline) closes(c byte) bool {
+	count := len(t.held) - len(bytes.TrimRight(t.held, string(t.mark)))
+	if count != t.count || len(t.held) < 2*count+1 {
 		return false
 	}
 	switch t.mark {
@@ -202,28 +197,17 @@ func (t *inline) closes(n int, c byte) bool {
 
 // end handles the end of the line: it renders or writes the buffered text.
 func (t *inline) end() {
-	if t.kind == closing {
-		n, _ := run(reversed(t.held))
-		if t.closes(n, 0) {
-			t.render(t.held[t.count : len(t.held)-t.count])
-		}
+	if t.phase == closing && t.closes(0) {
+		t.render()
 	}
 	t.literal()
 	t.last = 0
 }
 
-func reversed(b []byte) []byte {
-	out := bytes.Clone(b)
-	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
-	}
-	return out
-}
-
-// render writes the buffered span; text is its content.
-func (t *inline) render(text []byte) {
-	text = bytes.Clone(text)
-	t.held, t.kind = t.held[:0], noSpan
+// render writes the buffered span.
+func (t *inline) render() {
+	text := bytes.Clone(t.held[t.count : len(t.held)-t.count])
+	t.held, t.phase = t.held[:0], noSpan
 	if t.mark == '`' {
 		if len(text) > 2 && text[0] == ' ' && text[len(text)-1] == ' ' {
 			text = text[1 : len(text)-1]
@@ -231,31 +215,31 @@ func (t *inline) render(text []byte) {
 		if !t.colour {
 			text = []byte("`" + string(text) + "`")
 		}
-		t.style(code, true)
+		t.startStyle(code)
 		t.out.Write(text)
-		t.style(code, false)
+		t.endStyle(code)
 		t.last = '`'
 		return
 	}
-	var with []style
+	var spanStyles []style
 	switch {
 	case t.mark == '~':
-		with = []style{strike}
+		spanStyles = []style{strike}
 	case t.count == 1:
-		with = []style{italic}
+		spanStyles = []style{italic}
 	case t.count == 2:
-		with = []style{bold}
+		spanStyles = []style{bold}
 	default:
-		with = []style{bold, italic}
+		spanStyles = []style{bold, italic}
 	}
-	for _, s := range with {
-		t.style(s, true)
+	for _, s := range spanStyles {
+		t.startStyle(s)
 	}
 	t.within(text)
-	for _, s := range slices.Backward(with) {
-		t.style(s, false)
+	for _, s := range slices.Backward(spanStyles) {
+		t.endStyle(s)
 	}
-	t.last = 'x'
+	t.last = 'x' // _ directly after the span opens no span, as after a letter
 }
 
 // within renders the content of a span, which may contain further spans.
@@ -280,10 +264,7 @@ func (t *inline) bracket(c byte) {
 	case t.held[n-1] == ']' && c == '(' && n > 2:
 		t.inURL = true
 		t.hold(c)
-	case t.held[n-1] == ']' || t.depth >= maxDepth:
-		t.literal()
-		t.byte(c)
-	case c == '[':
+	case t.held[n-1] == ']' || t.depth >= maxDepth || c == '[':
 		t.literal()
 		t.byte(c)
 	default:
@@ -294,7 +275,7 @@ func (t *inline) bracket(c byte) {
 // link writes the text of a link and its address, so that the text cannot hide where the link leads.
 func (t *inline) link() {
 	b := bytes.Clone(t.held)
-	t.held, t.kind = t.held[:0], noSpan
+	t.held, t.phase = t.held[:0], noSpan
 	image := b[0] == '!'
 	b = bytes.TrimPrefix(b, []byte("!"))
 	text, url, _ := bytes.Cut(b[1:], []byte("]("))
@@ -306,9 +287,9 @@ func (t *inline) link() {
 		t.out.WriteByte(' ')
 	}
 	t.out.WriteByte('(')
-	t.style(link, true)
+	t.startStyle(link)
 	t.out.Write(url)
-	t.style(link, false)
+	t.endStyle(link)
 	t.write(')')
 }
 

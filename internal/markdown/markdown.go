@@ -10,6 +10,7 @@ package markdown
 import (
 	"bytes"
 	"io"
+	"strings"
 )
 
 // Limits of what is buffered until its form is known, in bytes. Longer text is written unchanged.
@@ -69,7 +70,7 @@ func (w *Writer) WriteString(s string) error {
 
 // Flush writes the buffered text, as at the end of the input. It adds no line end.
 func (w *Writer) Flush() error {
-	w.end(false)
+	w.end(inputEnd)
 	w.endTable()
 	w.state = atStart
 	return w.send()
@@ -83,12 +84,13 @@ func (w *Writer) send() error {
 	return w.err
 }
 
+// byte reads the next byte.
 func (w *Writer) byte(c byte) {
 	if c == '\r' {
 		return
 	}
 	if c == '\n' {
-		w.end(true)
+		w.end(lineEnd)
 		return
 	}
 	switch w.state {
@@ -102,94 +104,97 @@ func (w *Writer) byte(c byte) {
 		if len(w.held) < maxLine {
 			return
 		}
-		if w.state == inRow {
+		switch w.state { // a line that long begins no block of code, and is not part of a table
+		case inFenceHead:
+			w.asText(w.held)
+		case inRow:
 			w.table = append(w.table, w.held)
 			w.held = nil
-			w.endTable() // a line that long is not part of a table
+			w.endTable()
 			w.state = inText
-			return
+		default:
+			w.paint(code, string(w.held)) // the rest continues the line
+			w.held = w.held[:0]
 		}
-		w.paint(code, string(w.held)) // the rest continues the line
-		w.held = w.held[:0]
 	}
 }
 
 // start determines the form of a line as soon as its first bytes suffice.
 func (w *Writer) start() {
-	indent := 0
-	for indent < len(w.held) && (w.held[indent] == ' ' || w.held[indent] == '\t') {
-		indent++
-	}
-	mark := w.held[indent:]
-	if len(mark) == 0 {
+	marks := bytes.TrimLeft(w.held, " \t")
+	indent := w.held[:len(w.held)-len(marks)]
+	if len(marks) == 0 {
 		if len(w.held) >= maxStart {
-			w.asText(0)
+			w.asText(w.held)
 		}
 		return
 	}
-	if w.state == afterRow && mark[0] != '|' {
+	if w.state == afterRow && marks[0] != '|' {
 		w.endTable()
 	}
 	w.state = atStart
-	n, next := run(mark)
-	switch c := mark[0]; {
-	case c == '|':
+	switch marks[0] {
+	case '|':
 		w.state = inRow
-	case c == '#' && n <= 6:
-		if next == 0 {
-			return
-		}
-		if next != ' ' {
-			w.asText(0)
-			return
-		}
-		w.heading = true
-		w.buf.Write(w.held[:indent])
-		if !w.colour {
-			w.buf.Write(mark)
-		}
-		w.style(bold, true)
-		w.held, w.state = w.held[:0], inText
-	case c == '`' || c == '~':
-		switch {
-		case n >= 3:
+	case '#':
+		w.startHeading(indent, marks)
+	case '`', '~':
+		switch count, next := run(marks); {
+		case count >= 3:
 			w.state = inFenceHead
 		case next != 0:
-			w.asText(0)
+			w.asText(w.held)
 		}
-	case c == '>':
-		w.buf.Write(w.held[:indent])
+	case '>':
+		w.buf.Write(indent)
 		w.paint(dim, "│")
 		w.held = w.held[:0] // the text after > is read like the start of a line
-	case c == '-' || c == '*' || c == '+' || c == '_':
-		switch {
-		case next == ' ' && n == 1 && c != '_' && !onlyMarks(mark, c):
-			w.buf.Write(w.held[:indent])
-			w.buf.WriteString("• ")
-			w.begin(mark[2:])
-		case onlyMarks(mark, c): // may be a horizontal rule
-			if len(w.held) >= maxStart {
-				w.asText(0)
-			}
-		default:
-			w.asText(0)
-		}
+	case '-', '*', '+', '_':
+		w.startItem(indent, marks)
 	default:
-		w.asText(0)
+		w.asText(w.held)
 	}
 }
 
-// begin renders text as the text of a line.
-func (w *Writer) begin(text []byte) {
+// startHeading begins a heading if the line has up to six # and a blank.
+func (w *Writer) startHeading(indent, marks []byte) {
+	count, next := run(marks)
+	switch {
+	case count > 6 || next != 0 && next != ' ':
+		w.asText(w.held)
+	case next == ' ':
+		w.heading = true
+		w.buf.Write(indent)
+		if !w.colour {
+			w.buf.Write(marks)
+		}
+		w.text.startStyle(bold)
+		w.held, w.state = w.held[:0], inText
+	}
+}
+
+// startItem begins an item of a list. It waits for further bytes if the line may be a horizontal rule.
+func (w *Writer) startItem(indent, marks []byte) {
+	count, next := run(marks)
+	rule := onlyMarks(marks, marks[0])
+	switch {
+	case next == ' ' && count == 1 && marks[0] != '_' && !rule:
+		w.buf.Write(indent)
+		w.buf.WriteString("• ")
+		w.asText(marks[len("- "):])
+	case !rule || len(w.held) >= maxStart:
+		w.asText(w.held)
+	}
+}
+
+// asText renders text as the text of the line.
+func (w *Writer) asText(text []byte) {
 	text = bytes.Clone(text)
 	w.held, w.state = w.held[:0], inText
 	for _, c := range text {
 		w.text.byte(c)
 	}
 }
-
-// asText renders the buffered bytes of the line, without the first from bytes, as text.
-func (w *Writer) asText(from int) { w.begin(w.held[from:]) }
 
 // run returns how often b repeats its first byte at the beginning, and the byte after that; 0 if none exists.
 func run(b []byte) (n int, next byte) {
@@ -212,78 +217,80 @@ func onlyMarks(line []byte, mark byte) bool {
 	return true
 }
 
-// end handles the end of a line, or of the text if newline is false.
-func (w *Writer) end(newline bool) {
+// An ending is what ends a line.
+type ending int
+
+const (
+	lineEnd ending = iota
+	inputEnd
+)
+
+// end handles the end of a line.
+func (w *Writer) end(by ending) {
+	next := atStart
 	switch w.state {
 	case inText:
 		w.text.end()
 		if w.heading {
 			w.heading = false
-			w.style(bold, false)
+			w.text.endStyle(bold)
 		}
 	case atStart, afterRow:
-		blank := len(bytes.TrimSpace(w.held)) == 0
 		if w.state == afterRow {
 			w.endTable()
 		}
-		switch mark := bytes.TrimSpace(w.held); {
-		case !blank && bytes.Count(mark, mark[:1]) >= 3 && (mark[0] == '-' || mark[0] == '*' || mark[0] == '_') && onlyMarks(mark, mark[0]):
+		switch line := bytes.TrimSpace(w.held); {
+		case len(line) == 0:
+		case isRule(line):
 			w.paint(dim, "────────────────")
-		case !blank:
-			w.asText(0)
+		default:
+			w.asText(w.held)
 			w.text.end()
 		}
 	case inFenceHead:
-		mark := bytes.TrimLeft(w.held, " \t")
-		n, _ := run(mark)
-		if mark[0] == '`' && bytes.IndexByte(mark[n:], '`') >= 0 { // a code span
-			w.asText(0)
+		marks := bytes.TrimLeft(w.held, " \t")
+		count, _ := run(marks)
+		if marks[0] == '`' && bytes.IndexByte(marks[count:], '`') >= 0 { // a code span
+			w.asText(w.held)
 			w.text.end()
 			break
 		}
-		w.fence.mark, w.fence.count = mark[0], n
+		w.fence.mark, w.fence.count = marks[0], count
 		w.paint(dim, string(w.held))
-		w.next(newline, inCode)
-		return
+		next = inCode
 	case inCode:
-		mark := bytes.TrimSpace(w.held)
-		if n, _ := run(mark); n == len(mark) && n >= w.fence.count && mark[0] == w.fence.mark {
+		line := bytes.TrimSpace(w.held)
+		if count, _ := run(line); count == len(line) && count >= w.fence.count && line[0] == w.fence.mark {
 			w.paint(dim, string(w.held))
 			break
 		}
 		w.paint(code, string(w.held))
-		w.next(newline, inCode)
-		return
+		next = inCode
 	case inRow:
 		w.table = append(w.table, bytes.Clone(w.held))
-		if !newline {
-			break
+		w.size += len(w.held)
+		if by == lineEnd && w.size <= maxTable {
+			w.held, w.state = w.held[:0], afterRow
+			return // the line end is written with the table
 		}
-		if w.size += len(w.held); w.size > maxTable {
-			w.held = w.held[:0]
-			w.endTable()
-			break // the line end of its last row is written below
-		}
-		w.held, w.state = w.held[:0], afterRow
-		return // the line end is written with the table
+		w.endTable() // without the line end of the last row
 	}
-	w.next(newline, atStart)
-}
-
-func (w *Writer) next(newline bool, s state) {
-	if newline {
+	if by == lineEnd {
 		w.buf.WriteByte('\n')
 	}
-	w.held, w.state = w.held[:0], s
+	w.held, w.state = w.held[:0], next
+}
+
+// isRule reports whether a line is a horizontal rule.
+func isRule(line []byte) bool {
+	return bytes.Count(line, line[:1]) >= 3 && strings.IndexByte("-*_", line[0]) >= 0 && onlyMarks(line, line[0])
 }
 
 func (w *Writer) paint(s style, text string) {
 	if text == "" {
 		return
 	}
-	w.style(s, true)
+	w.text.startStyle(s)
 	w.buf.WriteString(text)
-	w.style(s, false)
+	w.text.endStyle(s)
 }
-
-func (w *Writer) style(s style, on bool) { w.text.style(s, on) }

@@ -119,6 +119,16 @@ func TestHostileTextsAreBounded(t *testing.T) {
 	}
 }
 
+func TestLongLineBeginsNoBlockOfCode(t *testing.T) {
+	t.Parallel()
+	for _, length := range []int{maxLine - 1, maxLine, maxLine + 1} {
+		text := "```" + strings.Repeat("x", length-len("```")) + "\n"
+		if got := render(t, text, len(text), false); got != text {
+			t.Errorf("a line of %d bytes is rendered as %d bytes", length, len(got)-1)
+		}
+	}
+}
+
 func TestReportsTheErrorOfItsOutput(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

@@ -46,11 +46,11 @@ func (w *Writer) endTable() {
 	}
 	for i, line := range texts {
 		if i == 0 {
-			w.style(bold, true)
+			w.text.startStyle(bold)
 		}
 		w.row(line, widths, align)
 		if i == 0 {
-			w.style(bold, false)
+			w.text.endStyle(bold)
 			w.buf.WriteByte('\n')
 			rule := make([]string, len(widths))
 			for j, n := range widths {

@@ -76,14 +76,22 @@ var members = foldKeys(map[string]member{
 
 // data are members with content that a client or a model defines, if their value is an object: schemas, arguments and results of tools.
 // Nothing in them refers to an object of the vendor.
-var data = foldKeys(map[string]bool{"parameters": true, "input_schema": true, "parameters_json_schema": true, "response_schema": true,
-	"response_json_schema": true, "json_schema": true, "schema": true, "metadata": true, "args": true, "arguments": true, "input": true, "response": true, "lathe": true,
-	"action": true, "operation": true, "env": true})
+var data = foldedSet("parameters", "input_schema", "parameters_json_schema", "response_schema",
+	"response_json_schema", "json_schema", "schema", "metadata", "args", "arguments", "input", "response", "lathe",
+	"action", "operation", "env")
 
-func foldKeys[T any](m map[string]T) map[string]T {
-	out := make(map[string]T, len(m))
+func foldKeys(m map[string]member) map[string]member {
+	out := map[string]member{}
 	for name, v := range m {
 		out[fold(name)] = v
+	}
+	return out
+}
+
+func foldedSet(names ...string) map[string]bool {
+	out := map[string]bool{}
+	for _, name := range names {
+		out[fold(name)] = true
 	}
 	return out
 }
@@ -113,7 +121,7 @@ func appendName(dst, key []byte) []byte {
 // InRequest calls visit for each value of a request that refers to an object, until visit returns false. body must be valid JSON.
 func InRequest(body []byte, visit func(Object) bool) {
 	f := finder{visit: visit}
-	f.value(body, newPath(), false)
+	f.value(body, newPath(), plainArray)
 }
 
 // InMessages calls visit for each value of the messages that refers to an object, until visit returns false.
@@ -133,7 +141,7 @@ func InMessages(messages []lathe.Message, visit func(Object) bool) {
 // true, the items of the answer are objects too. body must be valid JSON.
 func InAnswer(body []byte, items bool, visit func(Object) bool) {
 	f := finder{visit: visit, answer: true, items: items}
-	f.value(body, newPath(), false)
+	f.value(body, newPath(), plainArray)
 }
 
 // InAnswerMessage calls visit for each object that a message of the vendor's answer refers to, until visit returns false.
@@ -204,7 +212,7 @@ func (f *finder) part(p lathe.Part, at path) {
 			f.blob(&p.Blobs[i], at)
 		}
 	case lathe.Opaque:
-		f.value(p.JSON, at, false)
+		f.value(p.JSON, at, plainArray)
 	case lathe.Reasoning, lathe.Refusal: // they contain only text
 	}
 }
@@ -213,7 +221,7 @@ func (f *finder) blob(b *lathe.Blob, at path) {
 	if namesFile(b.URL, anyURL) {
 		f.report(Object{Kind: file, ID: b.URL}, at)
 	}
-	f.value(b.Raw, at, false)
+	f.value(b.Raw, at, plainArray)
 }
 
 func (f *finder) extra(members []lathe.Member, at path) {
@@ -224,8 +232,16 @@ func (f *finder) extra(members []lathe.Member, at path) {
 	}
 }
 
-// value finds the objects in an object or an array. If items is true, the elements of the array are items.
-func (f *finder) value(v []byte, at path, items bool) {
+// An arrayKind says what the elements of an array are.
+type arrayKind int
+
+const (
+	plainArray arrayKind = iota // values of any kind
+	itemArray                   // items of a conversation
+)
+
+// value finds the objects in an object, or in an array of the given kind.
+func (f *finder) value(v []byte, at path, kind arrayKind) {
 	o := object{json: v}
 	for key, value := range rawjson.Members(v) {
 		if f.done {
@@ -239,10 +255,10 @@ func (f *finder) value(v []byte, at path, items bool) {
 			return
 		}
 		elementAt := append(at, step{index: i})
-		if items {
+		if kind == itemArray {
 			f.item(el, elementAt)
 		}
-		f.value(el, elementAt, false)
+		f.value(el, elementAt, plainArray)
 		i++
 	}
 }
@@ -268,20 +284,24 @@ func (f *finder) member(o *object, key, v []byte, at path) {
 	var buf [maxName]byte
 	name := string(appendName(buf[:0], key))
 	eventOfItem := f.answer && (name == "RESPONSE" || name == "ITEM") // an event of a stream with the answer or an item
-	row := members[name]
 	switch {
 	case v[0] == '{' && data[name] && !eventOfItem,
 		!f.answer && (name == "ANNOTATIONS" || name == "CITATIONS"), // the sources of a text
 		f.answer && name == "TOOLS":
 		return
 	}
+	row := members[name]
 	if row.kind != "" && (!row.top || len(at) == 1) {
 		f.reference(o, row, v, at)
 	}
 	if eventOfItem && f.items {
 		f.item(v, at)
 	}
-	f.value(v, at, f.items && name == "OUTPUT" || !f.answer && name == "INPUT" && len(at) == 1)
+	kind := plainArray
+	if f.items && name == "OUTPUT" || !f.answer && name == "INPUT" && len(at) == 1 {
+		kind = itemArray
+	}
+	f.value(v, at, kind)
 }
 
 // reference reports the objects that the value of a member of o refers to, according to the row of the member.

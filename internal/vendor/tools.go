@@ -8,10 +8,10 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// others are types of tools that the client executes, or that only search the definitions in the request: they require no permission.
-var others = foldKeys(map[string]bool{"": true, "function": true, "custom": true, "namespace": true, "function_declarations": true,
-	"bash": true, "text_editor": true, "computer": true, "computer_use": true, "memory": true, "local_shell": true, "apply_patch": true,
-	"tool_search": true, "tool_search_tool_regex": true, "tool_search_tool_bm25": true})
+// unrestricted are types of tools that the client executes, or that only search the definitions in the request: they require no permission.
+var unrestricted = foldedSet("", "function", "custom", "namespace", "function_declarations",
+	"bash", "text_editor", "computer", "computer_use", "memory", "local_shell", "apply_patch",
+	"tool_search", "tool_search_tool_regex", "tool_search_tool_bm25")
 
 // toolMembers maps members of a request that make the vendor execute a tool to the name of the tool.
 var toolMembers = map[string]string{"web_search_options": "web_search", "search_parameters": "web_search", "enable_search": "web_search", "mcp_servers": "mcp"}
@@ -51,36 +51,35 @@ type Withheld struct {
 // Withhold removes the vendor tools that are not in the list, wherever the request declares them. The other bytes are unchanged. body must
 // be valid JSON; if it is not an object, it is returned unchanged.
 func Withhold(body []byte, list []string) Withheld {
-	w := withholder{list: list, seen: map[string]bool{}, names: map[string]string{}}
+	w := withholder{list: list, seen: map[string]bool{}, names: map[string]string{}, inTopTools: true, toolsLeft: true}
 	out := Withheld{Body: body}
 	top := body[rawjson.SkipSpace(body, 0):]
 	if rawjson.Kind(top) != '{' {
 		return out
 	}
-	w.array(get(top, "tools"), true) // collects the names of removed tools, which later blocks refer to
-	left := true
+	w.tools(get(top, "tools")) // collects the names of removed tools, which blocks before and after the tools refer to
 	edited := rawjson.AppendEdited(nil, top, func(name string, v []byte) ([]byte, []byte, bool) {
+		w.inTopTools = name == "tools" && v[0] == '['
 		switch {
 		case toolMembers[name] != "" && string(v) != "null" && !AllowsTool(list, toolMembers[name]):
 			w.remove(name)
 			return nil, v, false
-		case name == "tools" && v[0] == '[':
-			w.within = false
-			kept, changed := w.array(v, true)
-			left = kept[rawjson.SkipSpace(kept, 1)] != ']'
-			return nil, kept, !changed || left
+		case w.inTopTools:
+			kept, changed := w.tools(v)
+			w.toolsLeft = kept[rawjson.SkipSpace(kept, 1)] != ']'
+			return nil, kept, !changed || w.toolsLeft
 		case data[fold(name)] && v[0] == '{':
 			return nil, v, true
 		}
-		w.within = true
 		kept, _ := w.value(v)
 		return nil, kept, true
 	}, nil)
-	if w.within = false; len(w.removed) == 0 {
+	if len(w.removed) == 0 {
 		return out
 	}
-	out.Body, out.Tools, out.Forced = edited, w.removed, w.forced(top, left)
-	if !left { // vendors refuse a tool choice in a request without tools
+	w.inTopTools = true
+	out.Body, out.Tools, out.Forced = edited, w.removed, w.forced(top)
+	if !w.toolsLeft { // vendors refuse a tool choice in a request without tools
 		for _, name := range []string{"tool_choice", "parallel_tool_calls", "toolConfig", "tool_config"} {
 			out.Body = rawjson.Without(out.Body, name)
 		}
@@ -94,7 +93,9 @@ type withholder struct {
 	removed []string
 	seen    map[string]bool   // the types in removed
 	names   map[string]string // name of a removed tool → type of the tool
-	within  bool              // the current value is outside of the top-level member tools
+	// inTopTools: the current value is the top-level member tools, or a part of it. Withhold sets it for each top-level member.
+	inTopTools bool
+	toolsLeft  bool // the top-level member tools is absent, or has tools that are not removed
 }
 
 func (w *withholder) remove(typ string) {
@@ -107,7 +108,7 @@ func (w *withholder) remove(typ string) {
 // needs reports whether a tool type requires a permission that the list does not contain. Tools of type mcp in the top-level member tools
 // require none: they name MCP servers in the configuration of the gateway, which handles them itself.
 func (w *withholder) needs(typ string) bool {
-	return (typ != "mcp" || w.within) && !others[fold(ToolName(typ))] && !AllowsTool(w.list, typ)
+	return (typ != "mcp" || !w.inTopTools) && !unrestricted[fold(ToolName(typ))] && !AllowsTool(w.list, typ)
 }
 
 // declares reports whether an object declares a tool that must be removed, and records its type.
@@ -134,26 +135,24 @@ func (w *withholder) declares(tool []byte) bool {
 
 // value removes from v, at any depth, the declarations of vendor tools that the list does not allow, and reports whether it removed any.
 func (w *withholder) value(v []byte) (out []byte, changed bool) {
-	switch {
-	case len(v) == 0:
-		return v, false
-	case v[0] == '[':
-		return w.array(v, false)
-	case v[0] != '{':
+	switch rawjson.Kind(v) {
+	case '[':
+		return filter(v, w.block)
+	case '{':
+	default:
 		return v, false
 	}
-	one := false
 	out = rawjson.AppendEdited(nil, v, func(name string, v []byte) ([]byte, []byte, bool) {
 		if data[fold(name)] && v[0] == '{' {
 			return nil, v, true
 		}
+		remove := w.value
 		if name == "tools" && v[0] == '[' {
-			v, one = w.array(v, true)
-		} else {
-			v, one = w.value(v)
+			remove = w.tools
 		}
-		changed = changed || one
-		return nil, v, true
+		kept, edited := remove(v)
+		changed = changed || edited
+		return nil, kept, true
 	}, nil)
 	if !changed {
 		return v, false
@@ -161,21 +160,16 @@ func (w *withholder) value(v []byte) (out []byte, changed bool) {
 	return out, true
 }
 
-// array removes elements of an array: if tools is true, the tools that are not allowed, else the blocks that add such a tool.
-func (w *withholder) array(v []byte, tools bool) (out []byte, changed bool) {
+// filter replaces each element of an array by what edit returns, and removes those for which that is nil.
+func filter(v []byte, edit func(el []byte) (kept []byte, changed bool)) (out []byte, changed bool) {
 	if rawjson.Kind(v) != '[' {
 		return v, false
 	}
 	out = []byte{'['}
 	for el := range rawjson.Elements(v) {
-		var kept []byte
-		var one, drop bool
-		if tools {
-			kept, one, drop = w.tool(el)
-		} else if kept, one = w.value(el); el[0] == '{' {
-			drop = w.declares(get(el, "tool")) // the block is a tool_addition or tool_removal
-		}
-		if changed = changed || one || drop; drop {
+		kept, edited := edit(el)
+		changed = changed || edited
+		if kept == nil {
 			continue
 		}
 		if len(out) > 1 {
@@ -189,21 +183,32 @@ func (w *withholder) array(v []byte, tools bool) (out []byte, changed bool) {
 	return append(out, ']'), true
 }
 
-// tool checks one element of a list of tools. drop: remove the whole element. For Gemini, whose elements have several tools as members,
-// kept is the element without the members that are not allowed.
-func (w *withholder) tool(el []byte) (kept []byte, changed, drop bool) {
+// tools removes the tools that are not allowed from a list of tools.
+func (w *withholder) tools(v []byte) (out []byte, changed bool) { return filter(v, w.tool) }
+
+// block returns an element of another array without the vendor tools in it; nil for a tool_addition or tool_removal of such a tool.
+func (w *withholder) block(el []byte) (kept []byte, changed bool) {
+	kept, changed = w.value(el)
+	if w.declares(get(el, "tool")) {
+		return nil, true
+	}
+	return kept, changed
+}
+
+// tool returns an element of a list of tools, or nil if it is not allowed. For Gemini, whose elements have several tools as members, kept is
+// the element without the members that are not allowed.
+func (w *withholder) tool(el []byte) (kept []byte, changed bool) {
 	if rawjson.Kind(el) != '{' {
-		return el, false, false
+		return el, false
 	}
 	if text(el, "type") != "" {
 		if w.declares(el) {
-			return el, false, true
+			return nil, true
 		}
-		kept, changed = w.value(el) // the element is a namespace, which can contain tools
-		return kept, changed, false
+		return w.value(el) // the element is a namespace, which can contain tools
 	}
 	if text(el, "name") != "" { // a tool that the client executes
-		return el, false, false
+		return el, false
 	}
 	left := false
 	kept = rawjson.AppendEdited(nil, el, func(name string, v []byte) ([]byte, []byte, bool) {
@@ -218,12 +223,14 @@ func (w *withholder) tool(el []byte) (kept []byte, changed, drop bool) {
 		left = true
 		return nil, v, true
 	}, nil)
-	return kept, changed, changed && !left
+	if changed && !left {
+		return nil, true
+	}
+	return kept, changed
 }
 
-// forced returns the type of a removed tool that the tool choice of the request requires, or "". left reports whether the request still has
-// tools.
-func (w *withholder) forced(body []byte, left bool) string {
+// forced returns the type of a removed tool that the tool choice of the request requires, or "".
+func (w *withholder) forced(body []byte) string {
 	choice := get(body, "tool_choice")
 	typ, mode := text(choice, "type"), text(choice, "mode")
 	if forced := w.names[text(choice, "name")]; forced != "" {
@@ -232,8 +239,8 @@ func (w *withholder) forced(body []byte, left bool) string {
 	if w.seen[typ] {
 		return typ
 	}
-	switch {
-	case (rawjson.Text(choice) == "required" || typ == "any") && !left,
+	switch { // the choice requires any tool, and none of those that it permits is left
+	case (rawjson.Text(choice) == "required" || typ == "any") && !w.toolsLeft,
 		mode == "required" && len(get(choice, "tools")) > 0 && !w.leaves(get(choice, "tools")),
 		text(get(get(body, "toolConfig", "tool_config"), "functionCallingConfig", "function_calling_config"), "mode") == "ANY" && !declaresFunctions(body):
 		return w.removed[0]

@@ -121,7 +121,8 @@ func (f *Fit) Message(m *lathe.Message, at int, dropped []string) (lathe.Message
 		case said && !f.Drop:
 			parts[j], says = lathe.Text{Text: f.marker(p)}, true
 		default:
-			if parts[j] = (lathe.Text{}); said && spare < 0 {
+			parts[j] = (lathe.Text{})
+			if said && spare < 0 {
 				spare = j
 			}
 		}

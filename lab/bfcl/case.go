@@ -43,7 +43,11 @@ const InputError = "input_error:"
 
 func verdictOf(wrong string) Verdict { return Verdict{Valid: wrong == "", ErrorType: wrong} }
 
-// entry is a line of a file of questions. Multi-turn entries have Classes instead of Function.
+// entry is a line of a file of questions. Multi-turn entries have Classes instead of Function. A line of the file of answers has the same
+// id. For example, a question and its answer, which lists the right values of each argument, are
+//
+//	{"id":"simple_0","question":[[{"role":"user","content":"…"}]],"function":[{"name":"area","description":"…","parameters":{…}}]}
+//	{"id":"simple_0","ground_truth":[{"area":{"base":[10],"unit":["cm",""]}}]}
 type entry struct {
 	ID       string            `json:"id"`
 	Question [][]entryMessage  `json:"question"`

@@ -163,7 +163,8 @@ func (c *checker) argument(property, v value, right []value) string {
 	if c.category.language.lists[typ.text] {
 		items := property.dict["items"]
 		item := items.dict["type"]
-		if nested, ok = c.category.language.kinds[item.text]; item.kind != text || !ok {
+		nested, ok = c.category.language.kinds[item.text]
+		if item.kind != text || !ok {
 			return badFunction
 		}
 		itemType = item.text
@@ -312,7 +313,8 @@ func checkDict(v value, right []value) string {
 		if answer.kind != dict {
 			return badAnswer
 		}
-		if wrong = dictAgainst(v, answer); wrong == "" || strings.HasPrefix(wrong, InputError) {
+		wrong = dictAgainst(v, answer)
+		if wrong == "" || strings.HasPrefix(wrong, InputError) {
 			return wrong
 		}
 	}

@@ -7,7 +7,14 @@ import (
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 
-// The forms of collections in Java. Each pattern matches the shortest text.
+// The forms of collections in Java, such as
+//
+//	new int[]{1, 2}
+//	new ArrayList<>(Arrays.asList("a", "b"))
+//	new ArrayList<String>() {{ add("a"); add("b"); }}
+//	new HashMap<String, Integer>() {{ put("a", 1); put("b", 2); }}
+//
+// Each pattern matches the shortest text.
 var (
 	javaArray     = lazy.Regexp(`new` + blanks1 + word + `+\[\]` + blanks + `\{(.*?)\}`)
 	javaListOf    = lazy.Regexp(`new` + blanks1 + `ArrayList<` + word + `*>\(Arrays\.asList\((.+?)\)\)`)
@@ -63,6 +70,7 @@ func fromJavaArray(s, itemType string) (value, bool) {
 	return javaItems(items, func(item string) (value, bool) { return fromJavaItem(item, itemType) })
 }
 
+// javaItems returns the list of the parsed items. It returns false if parse does for one of them.
 func javaItems(items []string, parse func(item string) (value, bool)) (value, bool) {
 	v := value{kind: list}
 	for _, item := range items {
@@ -94,6 +102,7 @@ func fromJavaList(s, itemType string) (value, bool) {
 	})
 }
 
+// fromJavaItem parses an item of a collection. itemType is "" if the type of the items is unknown.
 func fromJavaItem(item, itemType string) (value, bool) {
 	if itemType == "" {
 		return javaLiteral(item), true

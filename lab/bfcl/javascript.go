@@ -6,7 +6,13 @@ import (
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 
-// The forms of collections in JavaScript. Text after a match is ignored.
+// The forms of collections in JavaScript, such as
+//
+//	[1, 2] and new Array(1, 2)
+//	[[1, 2], [3, 4]]
+//	{a: 1, 'b': [2]}
+//
+// Text after a match is ignored.
 var (
 	scriptRow    = blanks + `\[.*?\]` + blanks
 	scriptRows   = scriptRow + `(?:,` + scriptRow + `)*`

@@ -78,7 +78,8 @@ func Measure(fsys fs.FS, categories []string, limit int) (*Measured, error) {
 			}
 			m.cases[c.ID] = c
 			m.Suite.Scenarios = append(m.Suite.Scenarios, c.Scenario())
-			if n++; n == limit {
+			n++
+			if n == limit {
 				break
 			}
 		}

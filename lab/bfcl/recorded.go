@@ -113,8 +113,9 @@ func recordedCalls(tools map[string]string, output []byte) ([]lathe.ToolCall, er
 			return nil, wrong
 		}
 		n := 0
-		for name, args := range rawjson.Members(el) {
-			if n++; n > 1 || args[0] != '{' {
+		for name, args := range rawjson.Members(el) { // exactly one
+			n++
+			if n > 1 || args[0] != '{' {
 				return nil, wrong
 			}
 			fn := rawjson.Text(name)

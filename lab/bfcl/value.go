@@ -32,9 +32,9 @@ const (
 // A value is one JSON value. Only the fields of its kind are set.
 type value struct {
 	kind  kind
-	flag  bool
-	whole *big.Int
-	real  float64
+	flag  bool     // a boolean
+	whole *big.Int // an integer
+	real  float64  // a float
 	text  string
 	list  []value
 	keys  []string // keys of a dict, in order

@@ -19,19 +19,19 @@ type answer struct {
 	whole  bool // the response is one JSON object
 
 	chunks     int
-	role       bool
+	role       bool // a message has a role
 	text       strings.Builder
-	pieces     []piece
-	legacy     bool
-	finishes   []string
-	usage      int // number of chunks with usage
-	usageEarly int // number of chunks with both usage and choices
-	completion int // completion tokens that the server reports; 0: none reported
-	done       bool
-	failed     bool // the stream contained an error
-	cut        bool // the connection was lost within the response
-	thought    bool
-	groups     []group
+	pieces     []piece       // elements of tool_calls
+	legacy     bool          // a call is in the old form, function_call
+	finishes   []string      // all finish reasons
+	usage      int           // number of chunks with usage
+	usageEarly int           // number of chunks with both usage and choices
+	completion int           // completion tokens that the server reports; 0: none reported
+	done       bool          // the end was received: "[DONE]", or the whole object
+	failed     bool          // the stream contained an error
+	cut        bool          // the connection was lost within the response
+	thought    bool          // the response contains reasoning
+	groups     []group       // pieces by call
 	fin        *lathe.Finish // the assembled answer; nil: it could not be assembled
 }
 
@@ -147,7 +147,8 @@ func (x *examiner) readStream(a *answer, e *exchange) {
 			x.find("after-done")
 			break
 		}
-		if x.readEvent(a, ev.Data); a.failed {
+		x.readEvent(a, ev.Data)
+		if a.failed {
 			return
 		}
 		if _, err := asm.Append(nil, ev.Data); err != nil {

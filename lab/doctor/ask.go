@@ -68,7 +68,8 @@ func (x *examiner) ask(ctx context.Context, method string, u *url.URL, body []by
 	e := x.send(ctx, method, u, body, key)
 	if e.lost() && x.unreachable == nil && ctx.Err() == nil {
 		first := e
-		if e = x.send(ctx, method, u, body, key); !e.lost() && !e.timedOut {
+		e = x.send(ctx, method, u, body, key)
+		if !e.lost() && !e.timedOut {
 			x.find("connection-lost-once", first.err.Error())
 		}
 	}
@@ -88,9 +89,9 @@ func (x *examiner) ask(ctx context.Context, method string, u *url.URL, body []by
 		return e // the server refuses the tools, with a status for failures
 	}
 	if passes(e.status) {
-		x.find(statusID(e.status, true), e.explain())
+		x.find(statusID(e.status, "-always"), e.explain())
 	} else {
-		x.find(statusID(first, false), "HTTP "+strconv.Itoa(first))
+		x.find(statusID(first, ""), "HTTP "+strconv.Itoa(first))
 	}
 	return e
 }

@@ -147,7 +147,7 @@ func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit f
 	case e.status >= 300 && e.status < 400:
 		x.find("redirect")
 	case passes(e.status):
-		x.find(statusID(e.status, true))
+		x.find(statusID(e.status, "-always"))
 	}
 	a.connected = a.connected || e.status != 0
 	out.Findings = x.probe.Findings

@@ -9,9 +9,11 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// A piece is one element of tool_calls as it was received.
+// A piece is one element of tool_calls as it was received, such as
+//
+//	{"index":0,"id":"call_1","type":"function","function":{"name":"get_weather","arguments":"{\"city\""}}
 type piece struct {
-	chunk    int
+	chunk    int    // number of the chunk that contains it
 	index    string // JSON text; "": none
 	id       string
 	hasID    bool

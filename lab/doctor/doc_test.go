@@ -119,8 +119,8 @@ func TestCatalogueHasWhatTheCodeFinds(t *testing.T) {
 		}
 	}
 	for _, status := range []int{408, 429, 500, 502, 503, 599} {
-		newFinding(statusID(status, false))
-		newFinding(statusID(status, true))
+		newFinding(statusID(status, ""))
+		newFinding(statusID(status, "-always"))
 	}
 	for _, id := range []string{"choice-required", "choice-named", "choice-none"} {
 		newFinding(id + "-refused")

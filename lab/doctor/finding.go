@@ -32,15 +32,11 @@ type Finding struct {
 	Probes   []string `json:"probes,omitempty"` // names of the probes with this finding
 }
 
-// statusID returns the finding for an HTTP status: always is false if a repeated request succeeded.
-func statusID(status int, always bool) string {
-	id := "status-" + strconv.Itoa(status)
-	other := "status-5xx"
-	if always {
-		id, other = id+"-always", "status-5xx-always"
-	}
+// statusID returns the finding for an HTTP status. suffix is "-always" if the repeated request failed, too, and "" if it succeeded.
+func statusID(status int, suffix string) string {
+	id := "status-" + strconv.Itoa(status) + suffix
 	if slices.ContainsFunc(Catalogue(), func(f Finding) bool { return f.ID == id }) {
 		return id
 	}
-	return other
+	return "status-5xx" + suffix
 }

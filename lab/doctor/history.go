@@ -46,21 +46,27 @@ const foreignID = "call_lathe_doctor_0001"
 // probeHistory sends a call that the server did not make. If the server refuses it, probeHistory tries the remedies, because the texts of
 // errors differ too much to be interpreted.
 func probeHistory(ctx context.Context, x *examiner) {
-	if x.sendHistory(ctx, nil, true) {
+	e := x.post(ctx, x.history(nil), unstreamed)
+	switch {
+	case e.status == http.StatusOK:
 		x.sendQuestion(ctx, nil)
 		return
+	case e.status < 400 || e.status >= 500 || passes(e.status) || e.status == http.StatusUnauthorized:
+		x.refusal(e, withoutTools, "history-refused")
+	default:
+		x.refusedWith = e.explain()
 	}
 	if slices.ContainsFunc(x.probe.Findings, func(id string) bool { return x.found[id].Severity == Broken }) {
 		return // the failure has another cause than the history
 	}
 	for i := range remedies {
-		if x.sendHistory(ctx, remedies[i:i+1], false) {
+		if x.acceptsHistory(ctx, remedies[i:i+1]) {
 			x.remedied(&remedies[i])
 			x.sendQuestion(ctx, remedies[i:i+1])
 			return
 		}
 	}
-	if x.sendHistory(ctx, remedies, false) {
+	if x.acceptsHistory(ctx, remedies) {
 		for i := range remedies {
 			x.remedied(&remedies[i])
 		}
@@ -69,6 +75,7 @@ func probeHistory(ctx context.Context, x *examiner) {
 	x.find("history-refused", x.refusedWith)
 }
 
+// remedied records a remedy with which the server accepts the history.
 func (x *examiner) remedied(r *remedy) {
 	x.remedies = append(x.remedies, *r)
 	x.find(r.finding, x.refusedWith)
@@ -77,22 +84,9 @@ func (x *examiner) remedied(r *remedy) {
 	}
 }
 
-// sendHistory reports whether the server accepts the history. If first is true, it records findings about other failures.
-func (x *examiner) sendHistory(ctx context.Context, with []remedy, first bool) bool {
-	e := x.post(ctx, x.history(with), false)
-	if e.status == http.StatusOK {
-		return true
-	}
-	if e.status < 400 || e.status >= 500 || passes(e.status) || e.status == http.StatusUnauthorized {
-		if first {
-			x.refusal(e, false, "history-refused")
-		}
-		return false
-	}
-	if first {
-		x.refusedWith = e.explain()
-	}
-	return false
+// acceptsHistory reports whether the server accepts the history with these remedies.
+func (x *examiner) acceptsHistory(ctx context.Context, with []remedy) bool {
+	return x.post(ctx, x.history(with), unstreamed).status == http.StatusOK
 }
 
 // sendQuestion sends an accepted history followed by a user message, like the request for a final answer. Templates that require
@@ -100,7 +94,7 @@ func (x *examiner) sendHistory(ctx context.Context, with []remedy, first bool) b
 func (x *examiner) sendQuestion(ctx context.Context, with []remedy) {
 	req := x.history(with)
 	req.Messages = append(req.Messages, lathe.User(lathe.DefaultFixEmptyFinalText))
-	if e := x.post(ctx, req, false); e.status >= 400 && !passes(e.status) {
+	if e := x.post(ctx, req, unstreamed); e.status >= 400 && !passes(e.status) {
 		x.find("strict-roles", e.explain())
 		x.mend("strict-roles", "accepts.turns", "alternate")
 	}

@@ -198,7 +198,8 @@ func (x *examiner) judgeText() {
 // findInText adds a finding to each probe whose answers had calls in the text.
 func (x *examiner) findInText(id string, details ...string) {
 	for i := range x.report.Probes {
-		if x.probe = &x.report.Probes[i]; slices.Contains(x.textProbes, x.probe.Name) {
+		x.probe = &x.report.Probes[i]
+		if slices.Contains(x.textProbes, x.probe.Name) {
 			x.find(id, details...)
 			x.decide()
 		}

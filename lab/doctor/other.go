@@ -81,7 +81,8 @@ func (x *examiner) readEvents(a *answer, e *exchange, asm wire.Assembler) error 
 		}
 	}
 	fin, err := asm.Finish(clean && e.err == nil)
-	if a.fin = fin; err == nil {
+	a.fin = fin
+	if err == nil {
 		return nil
 	}
 	if a.chunks == 0 {

@@ -41,10 +41,10 @@ var chatOnly = []string{"parallel-off", "history", "takes", "written"}
 // probes are made in this order: later probes use the results of earlier ones.
 var probes = []probe{
 	{"models", "the list of models", needsNothing, probeModels},
-	{"chat", "a plain answer, whole", needsNothing, probeChat(false)},
-	{"stream", "a plain answer, streamed", needsNothing, probeChat(true)},
-	{"call", "one tool call, whole", needsAnswer, probeCall(false)},
-	{"call-stream", "one tool call, streamed", needsTools, probeCall(true)},
+	{"chat", "a plain answer, whole", needsNothing, probeChat(unstreamed)},
+	{"stream", "a plain answer, streamed", needsNothing, probeChat(streamed)},
+	{"call", "one tool call, whole", needsAnswer, probeCall(unstreamed)},
+	{"call-stream", "one tool call, streamed", needsTools, probeCall(streamed)},
 	{"parallel", "two calls in one turn", needsTools, probeParallel},
 	{"parallel-off", "one call a turn, by parallel_tool_calls", needsTools, probeParallelOff},
 	{"no-arguments", "a call to a tool without parameters", needsTools, probeEmpty},
@@ -69,6 +69,12 @@ var (
 		Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","description":"The name of the city."}},"required":["city"],"additionalProperties":false}`)}
 	ping = &lathe.ToolSpec{Name: "ping", Description: "Check that the system is up. It has no parameters.",
 		Schema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)}
+)
+
+// The values of the parameters stream: how the answer is requested.
+const (
+	unstreamed = false
+	streamed   = true
 )
 
 const (
@@ -143,6 +149,12 @@ func (x *examiner) answer(ctx context.Context, req *lathe.Request, stream bool, 
 	x.refusal(e, len(req.Tools) > 0, refused)
 	return nil
 }
+
+// The values of the parameter tools of refusal: whether the request had tools.
+const (
+	withoutTools = false
+	withTools    = true
+)
 
 // refusal records the finding for a response that is not an answer.
 func (x *examiner) refusal(e *exchange, tools bool, refused string) {
@@ -263,7 +275,7 @@ func probeChat(stream bool) func(context.Context, *examiner) {
 			e = x.post(ctx, req, stream)
 		}
 		if e.status != http.StatusOK {
-			x.refusal(e, false, refused)
+			x.refusal(e, withoutTools, refused)
 			return
 		}
 		a := x.read(e, req, stream)
@@ -296,7 +308,7 @@ func probeCall(stream bool) func(context.Context, *examiner) {
 }
 
 func probeParallel(ctx context.Context, x *examiner) {
-	a := x.answer(ctx, x.request(cityPrompt, getWeather, ping), true, "tools-failed")
+	a := x.answer(ctx, x.request(cityPrompt, getWeather, ping), streamed, "tools-failed")
 	x.expectCall(a)
 	if a != nil && !a.cut && !limited(a) && len(a.calls()) == 1 && len(a.groups) < 2 {
 		x.find("one-call-a-turn")
@@ -305,14 +317,14 @@ func probeParallel(ctx context.Context, x *examiner) {
 
 func probeParallelOff(ctx context.Context, x *examiner) {
 	c := contract("parallel-off")
-	a := x.answer(ctx, x.trying(c), true, "parallel-refused")
+	a := x.answer(ctx, x.trying(c), streamed, "parallel-refused")
 	if a != nil && !c.Kept(a.calls()) {
 		x.find("parallel-false-ignored")
 	}
 }
 
 func probeEmpty(ctx context.Context, x *examiner) {
-	x.expectCall(x.answer(ctx, x.request(pingPrompt, ping), true, "tools-failed"))
+	x.expectCall(x.answer(ctx, x.request(pingPrompt, ping), streamed, "tools-failed"))
 }
 
 // probeResult sends a result for the call that the model made in an earlier probe.
@@ -341,7 +353,7 @@ func probeResult(ctx context.Context, x *examiner) {
 		content = `{"ok":false,"error":{"code":"invalid_arguments","message":"the call could not be read: make it again"}}`
 	}
 	WithResult(req, m, content)
-	a := x.answer(ctx, req, true, "result-refused")
+	a := x.answer(ctx, req, streamed, "result-refused")
 	if a == nil || !a.ended() {
 		return
 	}
@@ -358,7 +370,7 @@ func probeResult(ctx context.Context, x *examiner) {
 func probeChoice(name string) func(context.Context, *examiner) {
 	return func(ctx context.Context, x *examiner) {
 		c := contract(name)
-		a := x.answer(ctx, x.trying(c), true, name+"-refused")
+		a := x.answer(ctx, x.trying(c), streamed, name+"-refused")
 		if a == nil || !a.ended() || c.Kept(a.calls()) {
 			return
 		}
@@ -383,12 +395,12 @@ func probeTruncation(ctx context.Context, x *examiner) {
 	req := x.request(longPrompt, saveNote)
 	n := truncateAt
 	req.Sampling.MaxTokens = &n
-	e := x.post(ctx, req, true)
+	e := x.post(ctx, req, streamed)
 	if e.status != http.StatusOK {
-		x.refusal(e, true, "max-tokens-refused")
+		x.refusal(e, withTools, "max-tokens-refused")
 		return
 	}
-	a := x.read(e, req, true)
+	a := x.read(e, req, streamed)
 	if a == nil || !a.ended() {
 		return
 	}
@@ -417,7 +429,7 @@ func probeWritten(ctx context.Context, x *examiner) {
 	tools := []*lathe.ToolSpec{saveNote}
 	req := x.request(notePrompt)
 	req.Messages = append([]lathe.Message{lathe.System(string(d.AppendTools(nil, tools)))}, req.Messages...)
-	a := x.answer(ctx, req, true, "tools-failed")
+	a := x.answer(ctx, req, streamed, "tools-failed")
 	if a == nil {
 		return
 	}
@@ -431,11 +443,11 @@ const noSuch = "lathe-doctor-no-such"
 func probeUnknownModel(ctx context.Context, x *examiner) {
 	req := x.request(echoPrompt)
 	req.Model = noSuch
-	x.expectError(ctx, noSuch, x.body(req, false), x.target.Key, "unknown-model-accepted")
+	x.expectError(ctx, noSuch, x.body(req, unstreamed), x.target.Key, "unknown-model-accepted")
 }
 
 func probeWrongKey(ctx context.Context, x *examiner) {
-	x.expectError(ctx, x.target.Model, x.body(x.request(echoPrompt), false), secret.New(noSuch), "key-unchecked")
+	x.expectError(ctx, x.target.Model, x.body(x.request(echoPrompt), unstreamed), secret.New(noSuch), "key-unchecked")
 }
 
 func probeMalformed(ctx context.Context, x *examiner) {
@@ -444,10 +456,10 @@ func probeMalformed(ctx context.Context, x *examiner) {
 
 // expectError sends an invalid request. A 5xx response is one of the possible results, so that the request is not repeated.
 func (x *examiner) expectError(ctx context.Context, model string, body []byte, key secret.Secret, accepted string) {
-	e := x.send(ctx, http.MethodPost, x.callURL(model, false), body, key)
+	e := x.send(ctx, http.MethodPost, x.callURL(model, unstreamed), body, key)
 	switch _, shaped := e.textOf(); {
 	case e.status == 0 || e.timedOut:
-		x.refusal(e, false, "error-shape")
+		x.refusal(e, withoutTools, "error-shape")
 	case e.status == http.StatusTooManyRequests: // unrelated to the invalid request
 	case e.status < 300:
 		if !hasError(e.body) {
@@ -461,7 +473,8 @@ func (x *examiner) expectError(ctx context.Context, model string, body []byte, k
 }
 
 func hasError(b []byte) bool {
-	if b = bytes.TrimSpace(b); !isObject(b) {
+	b = bytes.TrimSpace(b)
+	if !isObject(b) {
 		return false
 	}
 	e := rawjson.At(b, "error")

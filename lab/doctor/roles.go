@@ -29,7 +29,7 @@ func probeTakes(ctx context.Context, x *examiner) {
 	for _, t := range roleTests {
 		req := x.request("")
 		req.Messages = t.messages
-		if e := x.post(ctx, req, false); e.status >= 400 && !passes(e.status) {
+		if e := x.post(ctx, req, unstreamed); e.status >= 400 && !passes(e.status) {
 			x.find(t.finding, e.explain())
 			x.mend(t.finding, t.mend.Key, t.mend.Value)
 		}
@@ -39,7 +39,7 @@ func probeTakes(ctx context.Context, x *examiner) {
 	}
 	req := x.request(notePrompt, saveNote)
 	req.Sampling.ResponseFormat = json.RawMessage(answerFormat)
-	e := x.post(ctx, req, false)
+	e := x.post(ctx, req, unstreamed)
 	refused := e.status >= 400 && !passes(e.status)
 	_, fin, err := x.codec.NewAssembler(nil).Complete(nil, e.body)
 	if refused || e.status == http.StatusOK && err == nil && len(fin.Message.Calls()) == 0 {

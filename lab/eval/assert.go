@@ -307,7 +307,8 @@ func (a *assert) together(o *outcome) bool {
 			i := slices.IndexFunc(rest, func(c asked) bool {
 				return c.name == name && (how == "" || (how == "failed") == c.failed)
 			})
-			if all = i >= 0; !all {
+			all = i >= 0
+			if !all {
 				break
 			}
 			rest = slices.Delete(rest, i, i+1)

@@ -19,7 +19,12 @@ import (
 	"github.com/lathe-run/lathe/tool/builtin"
 )
 
-// This file executes scripted tools that read and change the database of a scenario.
+// This file executes scripted tools that read and change the database of a scenario. For example, with the database
+// {"orders":{"A1":{"total":20}}}, a call with the argument order "A1" of a tool with these steps sets the total to 15 and returns it:
+//
+//	- subtract: /orders/{order}/total
+//	  value: 5
+//	- get: /orders/{order}/total
 
 // A stepKind is the operation of one step of a scripted tool: it reads, checks or changes a value in the database of the scenario.
 type stepKind string
@@ -147,6 +152,7 @@ func (s *step) refuse(format string, args ...any) error {
 	return tool.Fail(lathe.CodeInvalidArguments, "%s", cmp.Or(s.Else, fmt.Sprintf(format, args...)))
 }
 
+// step executes one step: it sets the result, checks a value, or changes the copy.
 func (c *stepCall) step(s *step) error {
 	if s.Kind == stepReturn {
 		v, _, err := c.value(s.Value)
@@ -161,7 +167,8 @@ func (c *stepCall) step(s *step) error {
 	if err != nil {
 		return err
 	}
-	if needsValue := []stepKind{stepGet, stepList, stepDelete}; !found && slices.Contains(needsValue, s.Kind) {
+	needsValue := s.Kind == stepGet || s.Kind == stepList || s.Kind == stepDelete
+	if !found && needsValue {
 		return s.refuse("there is nothing at %s", at)
 	}
 	switch s.Kind {

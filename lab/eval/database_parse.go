@@ -132,7 +132,11 @@ func (p *parser) checkSteps(n *yaml.Node, m *mockTool) error {
 }
 
 // gold parses the messages of a model that makes no mistake. A key of a message is say, or the name of a tool with the arguments of one
-// call, or a list of the arguments of several calls.
+// call, or a list of the arguments of several calls:
+//
+//   - get_order: {id: A1}
+//   - cancel_order: [{id: A1}, {id: B2}]
+//   - say: Both orders are cancelled.
 func (p *parser) gold(into *[]GoldTurn) member {
 	return member{"gold", func(n *yaml.Node) error {
 		*into = []GoldTurn{}

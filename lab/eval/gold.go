@@ -183,8 +183,8 @@ func (p player) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 
 // next returns the turn that follows the conversation, and the number of calls in the conversation.
 func (p player) next(req *lathe.Request) (turn GoldTurn, made int) {
-	at, tries := 0, 0
-	var again []GoldCall
+	at, tries := 0, 0    // index of the current turn, and number of attempts at it so far
+	var again []GoldCall // calls of the last attempt that failed
 	for i := range req.Messages {
 		if req.Messages[i].Role != lathe.RoleAssistant {
 			continue
@@ -197,7 +197,8 @@ func (p player) next(req *lathe.Request) (turn GoldTurn, made int) {
 				again = append(again, GoldCall{Tool: c.Name, Arguments: json.RawMessage(c.Arguments)})
 			}
 		}
-		if tries++; len(again) == 0 || tries == maxGoldTries {
+		tries++
+		if len(again) == 0 || tries == maxGoldTries {
 			at, tries, again = at+1, 0, again[:0]
 		}
 	}

@@ -50,8 +50,8 @@ const (
 	maxTalks = 3
 )
 
-// whole reports whether all rows are expanded initially.
-func whole(rows []Row) bool { return len(rows) <= maxOpen }
+// expanded reports whether all rows are expanded initially.
+func expanded(rows []Row) bool { return len(rows) <= maxOpen }
 
 // maxConversations is the largest number of runs on the page. The files of the runs have all conversations.
 const maxConversations = 500

@@ -143,6 +143,7 @@ func Measure(ctx context.Context, suite *Suite, scenarios []*Scenario, targets [
 	return rep, b.err
 }
 
+// plan returns the runs to make, in the order of the report.
 func plan(suite *Suite, scenarios []*Scenario, targets []Target, o *Options) ([]*job, error) {
 	if len(scenarios) == 0 || len(targets) == 0 {
 		return nil, errors.New("nothing to run: an evaluation wants scenarios and models")
@@ -201,6 +202,7 @@ func (b *bench) prepare() error {
 	return nil
 }
 
+// work makes the run j, with the index i, or takes its stored result.
 func (b *bench) work(ctx context.Context, i int, j *job) {
 	if r := b.finished(j); r != nil {
 		b.report(i, r, true)
@@ -242,6 +244,7 @@ func (b *bench) fail(err error) {
 	}
 }
 
+// report adds a finished run to the report. reused: it was not made, but read.
 func (b *bench) report(i int, r *Run, reused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -123,7 +123,7 @@ func (p *page) rates(s *Summary) {
 	if s.Scenarios == nil { // several models: the heat map shows scenarios by model
 		return
 	}
-	if whole(s.Scenarios) {
+	if expanded(s.Scenarios) {
 		p.Put("<h3>By scenario</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"rates by scenario\">")
 		p.intervals(s, s.Scenarios)
 		p.Put("</div>\n")
@@ -196,7 +196,7 @@ func (p *page) run(r *Run, name string, open bool) {
 func (p *page) numbers(rows []Row) {
 	p.Put(`
 <h2>Numbers</h2>
-<details`+report.Either(whole(rows), " open", "")+`><summary>Each model at each scenario (rows: {})</summary>
+<details`+report.Either(expanded(rows), " open", "")+`><summary>Each model at each scenario (rows: {})</summary>
 <div class="scroll" tabindex="0" role="region" aria-label="numbers"><table>
 <tr><th>Model and scenario</th>`, len(rows))
 	for _, name := range []string{"passed", "rate", "95 %", "state", "trace", "text", "p50", "p95"} {

@@ -300,10 +300,12 @@ func rows(runs []*Run, key func(*Run) rowKey) []Row {
 	return out
 }
 
+// count counts the runs of one row.
 func count(runs []*Run) Row {
 	row := Row{Classes: map[Class]int{}, Unfinished: map[lathe.Reason]int{}, Deviations: map[string]int{}}
 	var ms, ttft, calls []int64
-	var held, had [3]int
+	var passed, checked [3]int // number of runs, by index in groups
+	// Controls and recoveries are counted apart, unless the whole row consists of them.
 	apart := slices.ContainsFunc(runs, func(r *Run) bool { return r.kind() != runs[0].kind() })
 	tallies := map[string]Trials{}
 	for _, r := range runs {
@@ -332,15 +334,8 @@ func count(runs []*Run) Row {
 			row.Errors++
 			continue
 		}
-		if kind := r.kind(); apart && kind != regular {
-			n, ok := &row.Controls, &row.ControlsOK
-			if kind == recovery {
-				n, ok = &row.Recoveries, &row.RecoveriesOK
-			}
-			*n++
-			if r.OK {
-				*ok++
-			}
+		if apart && r.kind() != regular {
+			row.addApart(r)
 			continue
 		}
 		row.Runs++
@@ -360,10 +355,10 @@ func count(runs []*Run) Row {
 			continue
 		}
 		for i, g := range groups {
-			if ok, checked := r.group(g); checked {
-				had[i]++
+			if ok, has := r.group(g); has {
+				checked[i]++
 				if ok {
-					held[i]++
+					passed[i]++
 				}
 			}
 		}
@@ -375,12 +370,24 @@ func count(runs []*Run) Row {
 	row.TTFT50, row.TTFT95, row.answered = Quantile(ttft, 0.5), Quantile(ttft, 0.95), len(ttft)
 	row.CallP50, row.CallP95 = Quantile(calls, 0.5), Quantile(calls, 0.95)
 	for i, p := range []**float64{&row.StateRate, &row.TraceRate, &row.TextRate} {
-		if had[i] > 0 {
-			v := rate(held[i], had[i])
+		if checked[i] > 0 {
+			v := rate(passed[i], checked[i])
 			*p = &v
 		}
 	}
 	return row
+}
+
+// addApart counts a control or a recovery.
+func (r *Row) addApart(run *Run) {
+	n, ok := &r.Controls, &r.ControlsOK
+	if run.kind() == recovery {
+		n, ok = &r.Recoveries, &r.RecoveriesOK
+	}
+	*n++
+	if run.OK {
+		*ok++
+	}
 }
 
 // malformedCodes are the error codes of calls that are not executed because of their text.

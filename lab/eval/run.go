@@ -198,11 +198,12 @@ type job struct {
 	scenario *Scenario
 	settings lathe.Settings
 	limits   lathe.Limits
-	name     string // name of the file of the run without extension
-	lathe    bool   // the suite measures Lathe
-	user     *UserModel
+	name     string     // name of the file of the run without extension
+	lathe    bool       // the suite measures Lathe
+	user     *UserModel // plays the user; nil: the user follows the script
 }
 
+// newJob returns the run of a scenario with a target, with its settings, name and fingerprint.
 func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallback bool, o *Options) (*job, error) {
 	sc = sc.sampled(o.Sampling)
 	j := &job{target: t, scenario: sc, lathe: suite.MeasuresLathe, run: Run{Model: t.Name, Scenario: sc.ID, Trial: trial, Strategy: s, Fallback: fallback, Unguarded: o.Unguarded,
@@ -211,6 +212,7 @@ func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallba
 	if u := o.UserModel; u != nil && sc.Simulator != nil && sc.Simulator.Instructions != "" {
 		j.user, j.run.UserModel, played = u, u.Name, u.Name+"\x00"+u.Identity
 	}
+	// The settings, of which later ones take precedence.
 	list := slices.Concat(s.settings(suite), suite.Required(), o.Settings)
 	if fallback {
 		list = append(list, Setting{Key: "fallback_retry_count", Value: "1"}, Setting{Key: "tool_use_mode", Value: string(lathe.ModeRelaxed)})
@@ -231,6 +233,7 @@ func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallba
 		parts = append(parts, v)
 	}
 	j.name = fileName(strings.Join(append(parts, fmt.Sprintf("trial_%02d", trial)), "__"))
+	// The fingerprint. A new member must be omitted if it is empty, so that stored runs keep their fingerprints.
 	raw, err := json.Marshal(struct {
 		Target           [2]string
 		Scenario         *Scenario
@@ -261,6 +264,7 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 		return j.ask(ctx, model, got, now, log)
 	}
 	sc, r := j.scenario, j.run
+	// The workspace, the tools and the policy of the run.
 	initial := sc.State.Draft
 	if sc.Gold != nil {
 		initial = sc.Database
@@ -289,12 +293,14 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 	if err != nil {
 		return nil, err
 	}
+	// The conversation.
 	r.Started = now()
 	res, said, err := j.talk(ctx, l, ws.ID(), t, now, &r)
 	if err != nil {
 		return nil, err
 	}
 	r.ended(res, now())
+	// The checks of what it did.
 	o := &outcome{calls: calls(res.History), text: res.Answer, said: said, reported: reported, state: func(p string) (json.RawMessage, error) { return t.stateAt(ws, p) }}
 	r.Executed = map[string]int{}
 	for _, m := range mocks {

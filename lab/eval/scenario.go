@@ -13,8 +13,18 @@ import (
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 
-// This file parses the parts of the file of a suite.
+// This file parses the parts of the file of a suite, such as
+//
+//	name: greetings
+//	scenarios:
+//	  - id: hello
+//	    user: Set the title to "Hello".
+//	    assert:
+//	      - called: state_patch
+//	      - state: /draft/title
+//	        equals: Hello
 
+// root parses the whole file.
 func (p *parser) root(n *yaml.Node) error {
 	s := p.suite
 	var presets, scenarios *yaml.Node
@@ -53,6 +63,7 @@ func (p *parser) root(n *yaml.Node) error {
 // isID matches the id of a scenario, which is part of file names.
 var isID = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
+// measures parses whether the suite measures Lathe or models.
 func (p *parser) measures(lathe *bool) member {
 	return member{"measures", func(n *yaml.Node) error {
 		var what string

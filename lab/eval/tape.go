@@ -17,25 +17,26 @@ import (
 // ErrReplay is wrapped by the error for a request that is not in the recording. Such a run has no score.
 var ErrReplay = errors.New("the recording does not hold this request")
 
-// A tape records the exchanges of one run with its model and its tools, or replays them. One goroutine uses its model, several can use its
-// tools. It records whole turns, not deltas.
+// A tape records the exchanges of one run with its model and its tools, or replays them. If it does neither, it has no effect. One goroutine
+// uses its model, several can use its tools. It records whole turns, not deltas. Its JSON is the recording.
 type tape struct {
-	inner      lathe.Model
-	path       string
+	inner      lathe.Model // the model of the run, which a replay does not call
+	path       string      // file of the recording
 	recording  bool
 	playing    bool
-	playsTools bool
-	Exchanges  []exchange     `json:"exchanges"`
-	Tools      []toolExchange `json:"tools"` // in the order in which the calls ended
-	at         int
-	User       []string `json:"user,omitempty"` // messages of a model that plays the user
-	nextUser   int      // index of the next message of User to replay
+	playsTools bool // only with playing: tools are not called either
+
+	Exchanges []exchange     `json:"exchanges"`
+	Tools     []toolExchange `json:"tools"`          // in the order in which the calls ended
+	User      []string       `json:"user,omitempty"` // messages of a model that plays the user
+	at        int            // index of the next exchange to replay
+	nextUser  int            // index of the next message of User to replay
 
 	mu     sync.Mutex
 	played []bool          // Tools[i] has been replayed
 	state  json.RawMessage // state of the workspace after the last call; nil: unchanged
-	saved  bool
-	broken error // error that ends the replay
+	saved  bool            // later calls are not recorded
+	broken error           // error that ends the replay
 }
 
 // maxTapeBytes is the largest size of the recording of a run.
@@ -47,6 +48,7 @@ type exchange struct {
 	recording.Result
 }
 
+// tape returns the tape of a run, with its recording if it is replayed.
 func (b *bench) tape(j *job) *tape {
 	t := &tape{inner: j.target.model(j.scenario, j.run.Strategy), recording: b.opts.Record != "", playing: b.opts.Replay != "", playsTools: b.opts.ReplayTools}
 	name := j.name + ".exchanges.json"
@@ -111,11 +113,11 @@ func (t *tape) Unwrap() lathe.Model { return t.inner }
 // Generate replays the next exchange, or passes the request to the recorded model and records the exchange.
 func (t *tape) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	if t.playing {
-		return func(yield func(lathe.Delta, error) bool) { yield(t.play(req)) }
+		return func(yield func(lathe.Delta, error) bool) { yield(t.replay(req)) }
 	}
 	return func(yield func(lathe.Delta, error) bool) {
 		for d, err := range t.inner.Generate(ctx, req) {
-			t.keep(req, d, err)
+			t.record(req, d, err)
 			if !yield(d, err) {
 				return
 			}
@@ -123,13 +125,15 @@ func (t *tape) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe
 	}
 }
 
-func (t *tape) keep(req *lathe.Request, d lathe.Delta, err error) {
+// record records an exchange when its turn ends.
+func (t *tape) record(req *lathe.Request, d lathe.Delta, err error) {
 	if r, ok := recording.Of(d, err); ok {
 		t.Exchanges = append(t.Exchanges, exchange{requestHash(req), r})
 	}
 }
 
-func (t *tape) play(req *lathe.Request) (lathe.Delta, error) {
+// replay returns the result of the next exchange, which must be one of the same request.
+func (t *tape) replay(req *lathe.Request) (lathe.Delta, error) {
 	broken := t.missed()
 	if broken == nil && (t.at >= len(t.Exchanges) || t.Exchanges[t.at].Request != requestHash(req)) {
 		broken = fmt.Errorf("%w: model call %d of %s is another one", ErrReplay, t.at+1, filepath.Base(t.path))

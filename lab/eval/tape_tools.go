@@ -89,17 +89,17 @@ func (d *taped) Call(ctx context.Context, args json.RawMessage) (out *lathe.Outp
 	d.calls = append(d.calls, slices.Clone(args))
 	d.mu.Unlock()
 	if d.tape.playsTools {
-		return d.play(ctx, args)
+		return d.replay(ctx, args)
 	}
 	e := toolExchange{Tool: d.Spec().Name, Arguments: string(args), Ended: endPanic}
-	defer func() { d.tape.keepCall(e, d.ws) }()
+	defer func() { d.tape.recordCall(e, d.ws) }()
 	out, err = d.Tool.Call(ctx, args)
-	e.came(ctx, out, err)
+	e.setResult(ctx, out, err)
 	return out, err
 }
 
-// came sets the result of a call.
-func (e *toolExchange) came(ctx context.Context, out *lathe.Output, err error) {
+// setResult sets the result of a call.
+func (e *toolExchange) setResult(ctx context.Context, out *lathe.Output, err error) {
 	e.Ended = ""
 	var reported *tool.Failure
 	var coded *lathe.Error
@@ -127,7 +127,8 @@ func (e *toolExchange) came(ctx context.Context, out *lathe.Output, err error) {
 // errTaped is wrapped by errors from a recording.
 var errTaped = errors.New("the recorded call failed")
 
-func (d *taped) play(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
+// replay returns the recorded result of a call.
+func (d *taped) replay(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	e := d.tape.nextCall(d.Spec().Name, string(args))
 	switch {
 	case e == nil:
@@ -154,7 +155,8 @@ func (d *taped) play(ctx context.Context, args json.RawMessage) (*lathe.Output, 
 	}
 }
 
-func (t *tape) keepCall(e toolExchange, ws *builtin.Workspace) {
+// recordCall records a call that has ended.
+func (t *tape) recordCall(e toolExchange, ws *builtin.Workspace) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.saved {

@@ -123,6 +123,7 @@ func (c *conversation) reply(ctx context.Context, answer string) (text string, o
 	return text, true, nil
 }
 
+// scripted returns the first unused reply that matches the answer.
 func (c *conversation) scripted(answer string) (string, bool) {
 	for i := range c.sim.Replies {
 		if !c.used[i] && c.match[i].MatchString(answer) {
@@ -135,11 +136,11 @@ func (c *conversation) scripted(answer string) (string, bool) {
 
 // played returns the reply of the model that plays the user, or the recorded one in a replay.
 func (c *conversation) played(ctx context.Context, answer string) (text string, ok bool, err error) {
-	if text, ok, err = c.tape.userSaid(); !ok && err == nil {
-		if text, err = c.ask(ctx, answer); err == nil {
-			if c.tape.recording {
-				c.tape.User = append(c.tape.User, text)
-			}
+	text, ok, err = c.tape.userSaid()
+	if !ok && err == nil {
+		text, err = c.ask(ctx, answer)
+		if err == nil && c.tape.recording {
+			c.tape.User = append(c.tape.User, text)
 		}
 	}
 	if err != nil {
@@ -149,6 +150,7 @@ func (c *conversation) played(ctx context.Context, answer string) (text string, 
 	return text, !strings.Contains(text, c.sim.end()), nil
 }
 
+// ask asks the model that plays the user for the reply to an answer.
 func (c *conversation) ask(ctx context.Context, answer string) (string, error) {
 	if strings.TrimSpace(answer) == "" {
 		answer = "(an empty message)"

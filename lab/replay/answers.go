@@ -38,7 +38,8 @@ func (r *Record) Answers(set *tool.Set, limits lathe.Limits) (*tool.Set, lathe.A
 	}
 	search := set.Search()
 	for _, spec := range in.ClientTools {
-		if search.Always = append(search.Always, spec.Name); spec.Name == tool.SearchName { // the tool hides the search: the recorded run deferred no tools
+		search.Always = append(search.Always, spec.Name)
+		if spec.Name == tool.SearchName { // the tool hides the search: the recorded run deferred no tools
 			search = tool.Search{}
 			break
 		}

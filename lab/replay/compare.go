@@ -50,7 +50,8 @@ func (r *Record) Compare(res *Result, recordedTools bool) ([]Difference, error) 
 		if i < len(is) {
 			d.Now = is[i].Data.EventType()
 		}
-		if d.Type = cmp.Or(d.Recorded, d.Now); d.Recorded != d.Now {
+		d.Type = cmp.Or(d.Recorded, d.Now)
+		if d.Recorded != d.Now {
 			return append(out, d), nil
 		}
 		more, err := compareEvents(&was[i], &is[i], recordedTools)

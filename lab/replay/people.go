@@ -53,12 +53,13 @@ type people struct {
 	outcomes map[string]outcome
 
 	mu  sync.Mutex
-	now *stretch
+	now *stretch // the current one
 }
 
 var _ lathe.Approver = (*people)(nil)
 
-func (p *people) in(s *stretch) {
+// begin sets the stretch whose decisions are repeated.
+func (p *people) begin(s *stretch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now = s

@@ -44,19 +44,19 @@ func (r *Record) Run(ctx context.Context, build func(*Parts) (*loop.Loop, error)
 	if err != nil {
 		return nil, err
 	}
-	now, who := r.clock(), &people{outcomes: r.outcomes()}
-	l, err := build(&Parts{Model: r.model(cancel), Approver: who, Now: now.now})
+	clock, approver := r.clock(), &people{outcomes: r.outcomes()}
+	l, err := build(&Parts{Model: r.model(cancel), Approver: approver, Now: clock.now})
 	if err != nil {
 		return nil, err
 	}
 	seen := &collector{}
-	e, err := engine.New(&engine.Options{Store: store.NewMemory(nil), Sinks: append([]event.Sink{now, seen}, sinks...), Now: now.now})
+	e, err := engine.New(&engine.Options{Store: store.NewMemory(nil), Sinks: append([]event.Sink{clock, seen}, sinks...), Now: clock.now})
 	if err != nil {
 		return nil, err
 	}
 	out := &Result{Until: r.Events[len(r.Events)-1].ID}
 	stretches := r.stretches()
-	who.in(&stretches[0])
+	approver.begin(&stretches[0])
 	_, err = e.Run(ctx, l, in, nil)
 	for i := range stretches[1:] {
 		s := &stretches[1+i]
@@ -65,7 +65,7 @@ func (r *Record) Run(ctx context.Context, build func(*Parts) (*loop.Loop, error)
 			break
 		}
 		if seen.waits() && ctx.Err() == nil {
-			who.in(s)
+			approver.begin(s)
 			_, err = e.Resume(ctx, l, r.RunID(), s.answers)
 		}
 	}

@@ -56,8 +56,7 @@ func (o *Options) plans() (target, reference Budget) {
 		out := int64(n) * int64(o.Doctor.MaxTokens)
 		return Budget{n, in, out, in + out}
 	}
-	target, reference = plan(n), plan(n+len(triggers))
-	return target, reference
+	return plan(n), plan(n + len(triggers))
 }
 
 // least returns the smaller of n and Options.MaxTokens, if that is set.
@@ -98,12 +97,15 @@ func sizeOf(req *lathe.Request) int64 {
 	return int64(n) / bytesPerToken
 }
 
+// counted returns the number of tokens to count for a number that a server reported: 0 to maxCounted.
+func counted(n int64) int64 { return min(max(n, 0), maxCounted) }
+
 // used returns the number of tokens of a request and its answer, as reported by the server or estimated by size.
 func used(a *doctor.Answer) int64 {
 	if a.Finish != nil {
-		in, out := max(a.Finish.Usage.InputTokens, 0), max(a.Finish.Usage.OutputTokens, 0)
-		if in, out = min(in, maxCounted), min(out, maxCounted); in+out > 0 {
-			return in + out
+		n := counted(a.Finish.Usage.InputTokens) + counted(a.Finish.Usage.OutputTokens)
+		if n > 0 {
+			return n
 		}
 	}
 	return int64(a.Sent+a.Received) / bytesPerToken

@@ -27,6 +27,7 @@ const precision = 8
 // bisections returns the largest number of requests to find a limit of at most most.
 func bisections(most int) int { return bits.Len(uint(most)) + 1 }
 
+// A limitProbe makes requests whose size is n units of a limit.
 type limitProbe struct {
 	id, unit string
 	most     func(*Options) int
@@ -47,7 +48,7 @@ var limitProbes = []limitProbe{
 		if err != nil {
 			panic(err) // cannot happen: a map of strings can be encoded
 		}
-		return answered(triggers[0], lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_lathe_verify_0002", Name: weather.Name, Arguments: string(value)}}}, false)
+		return answered(triggers[0], lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_lathe_verify_0002", Name: weather.Name, Arguments: string(value)}}})
 	}},
 	{"context_bytes", "bytes", func(o *Options) int { return o.MaxContext }, 1, func(n int) *lathe.Request {
 		const line = "This line is only there to be long.\n"
@@ -72,36 +73,28 @@ func limitBytes(o *Options) int {
 	return n
 }
 
+// findLimits finds each limit by bisection between the largest accepted and the smallest refused value.
 func findLimits(ctx context.Context, s *side) {
 	s.limits = map[string]*Limit{}
 	for _, p := range limitProbes {
 		l := &Limit{ID: p.id, Unit: p.unit, Tried: p.most(s.opts)}
 		left := bisections(l.Tried)
-		accepts := func(n int) (ok, known bool) {
+		try := func(n int) (measured bool) {
 			left--
-			a, o := s.ask(ctx, p.request(n), false, true)
-			if o == refused {
-				l.Status = a.Status
+			a, o := s.ask(ctx, p.request(n), mode{mayRefuse: true})
+			switch o {
+			case refused:
+				l.Refused, l.Status = n, a.Status
+			case whole, cut:
+				l.Taken = n
+			case unmeasured, undelivered:
+				return false
 			}
-			return o == whole || o == cut, o == refused || o == whole || o == cut
+			return true
 		}
-		ok, known := accepts(l.Tried)
-		if ok {
-			l.Taken = l.Tried
-		} else if known {
-			l.Refused = l.Tried
-		}
-		for known && !ok && left > 0 && l.Refused-l.Taken > max(1, l.Taken/precision) {
-			middle := l.Taken + (l.Refused-l.Taken)/2
-			good, sure := accepts(middle)
-			if !sure {
-				break
-			}
-			if good {
-				l.Taken = middle
-			} else {
-				l.Refused = middle
-			}
+		measured := try(l.Tried)
+		for measured && l.Refused > 0 && left > 0 && l.Refused-l.Taken > max(1, l.Taken/precision) {
+			measured = try(l.Taken + (l.Refused-l.Taken)/2)
 		}
 		if l.Taken > 0 || l.Refused > 0 {
 			s.limits[p.id] = l

@@ -162,6 +162,12 @@ func (s *side) fits(metric string, a *doctor.Answer, tools []*lathe.ToolSpec) {
 	}
 }
 
+// The values of the parameter wanted of conducts.
+const (
+	callOptional = false
+	callWanted   = true
+)
+
 // conducts adds a case to metricConduct: the answer must have a call if wanted is true, and no call of a tool that is not offered. It
 // reports whether the calls can be checked further.
 func (s *side) conducts(a *doctor.Answer, tools []*lathe.ToolSpec, wanted bool) bool {
@@ -197,7 +203,7 @@ func askUsage(ctx context.Context, s *side) {
 		req    *lathe.Request
 		stream bool
 	}{{short, false}, {short, true}, {long, false}} {
-		a, o := s.ask(ctx, c.req, c.stream, false)
+		a, o := s.ask(ctx, c.req, mode{stream: c.stream})
 		if o != whole || a.Finish.Usage == (lathe.Usage{}) {
 			return // already counted
 		}
@@ -225,7 +231,7 @@ func askSchemas(ctx context.Context, s *side) {
 		}
 		for _, c := range schemaCases {
 			req := required(prompt("Call submit once with exactly these arguments: "+c.arguments, submit(c.schema)))
-			a, o := s.ask(ctx, req, stream, true)
+			a, o := s.ask(ctx, req, mode{stream: stream, mayRefuse: true})
 			switch {
 			case o == refused:
 				s.tally(metric).Refused++
@@ -234,7 +240,7 @@ func askSchemas(ctx context.Context, s *side) {
 					s.fits(metric, a, req.Tools)
 					continue
 				}
-				s.conducts(a, req.Tools, true)
+				s.conducts(a, req.Tools, callWanted)
 			}
 		}
 	}
@@ -244,8 +250,8 @@ func askFidelity(ctx context.Context, s *side) {
 	for i := range len(fidelityCases) * s.opts.repeats() {
 		arguments := fidelityCases[i%len(fidelityCases)]
 		req := prompt("Call submit once with exactly these arguments: "+arguments, submit(anySchema))
-		a, o := s.ask(ctx, req, i/len(fidelityCases)%2 == 0, false)
-		if o != whole || !s.conducts(a, req.Tools, true) {
+		a, o := s.ask(ctx, req, mode{stream: i/len(fidelityCases)%2 == 0})
+		if o != whole || !s.conducts(a, req.Tools, callWanted) {
 			continue
 		}
 		s.auto(a, req.Tools)
@@ -259,7 +265,7 @@ func askFidelity(ctx context.Context, s *side) {
 func askTriggers(ctx context.Context, s *side) {
 	for i, text := range triggers {
 		req := prompt(text, weather, ping)
-		a, o := s.ask(ctx, req, i%2 == 0, false)
+		a, o := s.ask(ctx, req, mode{stream: i%2 == 0})
 		var t trigger
 		if o == whole {
 			wanted := i < len(triggers)/2
@@ -283,7 +289,8 @@ func askContracts(ctx context.Context, s *side) {
 		if c.Name == "parallel-off" {
 			for range s.opts.Trials {
 				req := prompt(c.Prompt, weather, ping)
-				if a, o := s.ask(ctx, req, true, false); o == whole && s.conducts(a, req.Tools, true) {
+				a, o := s.ask(ctx, req, mode{stream: true})
+				if o == whole && s.conducts(a, req.Tools, callWanted) {
 					s.auto(a, req.Tools)
 				}
 			}
@@ -293,7 +300,7 @@ func askContracts(ctx context.Context, s *side) {
 		}
 		for i := range s.opts.Trials {
 			req := c.Request()
-			a, o := s.ask(ctx, req, i%2 == 0, true)
+			a, o := s.ask(ctx, req, mode{stream: i%2 == 0, mayRefuse: true})
 			if o == whole && s.damaged(a, req.Tools) {
 				continue // counted by another metric
 			}
@@ -302,7 +309,7 @@ func askContracts(ctx context.Context, s *side) {
 	}
 	for i := range s.opts.Trials {
 		req := required(prompt(triggers[0], weather))
-		a, o := s.askBy(ctx, s.asker.AskWithoutTools, req, i%2 == 0, true)
+		a, o := s.askBy(ctx, s.asker.AskWithoutTools, req, mode{stream: i%2 == 0, mayRefuse: true})
 		switch {
 		case o == refused && (a.Status == 400 || a.Status == 422):
 			s.count(metricNoTools, true)
@@ -324,7 +331,7 @@ func (s *side) damaged(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
 	calls := a.Finish.Message.Calls()
 	for i := range calls {
 		if offered(&calls[i], tools) < 0 {
-			return !s.conducts(a, tools, false)
+			return !s.conducts(a, tools, callOptional)
 		}
 	}
 	return false
@@ -350,11 +357,11 @@ func askStrict(ctx context.Context, s *side) {
 		tool := submit(c.schema)
 		tool.Extra, tool.Wire = []lathe.Member{{Name: "strict", Value: json.RawMessage("true")}}, lathe.WireResponses // the member has the same meaning in all protocols
 		req := prompt("Call submit once with exactly these arguments: "+c.arguments, tool)
-		a, o := s.ask(ctx, req, i%2 == 0, true)
+		a, o := s.ask(ctx, req, mode{stream: i%2 == 0, mayRefuse: true})
 		switch {
 		case o == refused:
 			s.tally(metricStrict).Refused++
-		case o == whole && s.conducts(a, req.Tools, true):
+		case o == whole && s.conducts(a, req.Tools, callWanted):
 			s.fits(metricStrict, a, req.Tools)
 		}
 	}
@@ -365,7 +372,7 @@ func askStructured(ctx context.Context, s *side) {
 		c := schemaCases[i%len(schemaCases)]
 		req := prompt("Reply with this JSON object and nothing else: " + c.arguments)
 		req.Sampling.ResponseFormat = json.RawMessage(`{"type":"json_schema","json_schema":{"name":"data","strict":true,"schema":` + c.schema + `}}`)
-		a, o := s.ask(ctx, req, i%2 == 0, true)
+		a, o := s.ask(ctx, req, mode{stream: i%2 == 0, mayRefuse: true})
 		s.feature(metricStructured, o, func() bool {
 			return fitsSchema([]byte(strings.TrimSpace(a.Finish.Message.Text())), []byte(c.schema))
 		})
@@ -377,40 +384,42 @@ func askStructured(ctx context.Context, s *side) {
 func askHistories(ctx context.Context, s *side) {
 	for range s.opts.Trials {
 		req := prompt(triggers[0], weather, ping)
-		a, o := s.ask(ctx, req, true, false)
-		if o == whole && s.conducts(a, req.Tools, true) {
+		a, o := s.ask(ctx, req, mode{stream: true})
+		if o == whole && s.conducts(a, req.Tools, callWanted) {
 			s.auto(a, req.Tools)
 			m := withIDs(a.Finish.Message)
-			if bare, some := withoutReasoning(m); some {
-				s.back(ctx, metricReasoning, answered(triggers[0], m, false))
-				s.back(ctx, metricPlain, answered(triggers[0], bare, false))
+			if bare, had := withoutReasoning(m); had {
+				s.back(ctx, metricReasoning, answered(triggers[0], m))
+				s.back(ctx, metricPlain, answered(triggers[0], bare))
 			} else {
-				s.back(ctx, metricOwn, answered(triggers[0], m, false))
+				s.back(ctx, metricOwn, answered(triggers[0], m))
 			}
 		}
 		if o == refused {
 			continue // the server refuses the request even without a history
 		}
 		foreign := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_lathe_verify_0001", Name: weather.Name, Arguments: `{"city":"Oslo"}`}}}
-		s.back(ctx, metricForeign, answered(triggers[0], foreign, true))
+		req = answered(triggers[0], foreign)
+		req.Messages = append(req.Messages, lathe.User("Reply with one sentence."))
+		s.back(ctx, metricForeign, req)
 	}
 }
 
 // withoutReasoning returns the message without reasoning and signatures, and whether it had any.
-func withoutReasoning(m lathe.Message) (bare lathe.Message, some bool) {
+func withoutReasoning(m lathe.Message) (bare lathe.Message, had bool) {
 	bare.Role = m.Role
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case lathe.Reasoning, lathe.Opaque:
-			some = true
+			had = true
 		case lathe.ToolCall:
-			some = some || len(p.Extra) > 0
+			had = had || len(p.Extra) > 0
 			bare.Parts = append(bare.Parts, lathe.ToolCall{ID: p.ID, Name: p.Name, Arguments: p.Arguments})
 		default:
 			bare.Parts = append(bare.Parts, p)
 		}
 	}
-	return bare, some
+	return bare, had
 }
 
 // withIDs returns the message with a new id for each call that has none, or the id of another call: servers refuse such histories.
@@ -429,19 +438,16 @@ func withIDs(m lathe.Message) lathe.Message {
 	return m
 }
 
-// answered returns a request with a call and its result. If follow is true, a user message follows.
-func answered(text string, m lathe.Message, follow bool) *lathe.Request {
+// answered returns a request with the calls of the message m and their results.
+func answered(text string, m lathe.Message) *lathe.Request {
 	req := prompt(text, weather, ping)
 	doctor.WithResult(req, m, `{"sky":"clear","celsius":7}`)
-	if follow {
-		req.Messages = append(req.Messages, lathe.User("Reply with one sentence."))
-	}
 	return req
 }
 
 // back sends a history, and counts whether it is accepted and answered.
 func (s *side) back(ctx context.Context, metric string, req *lathe.Request) {
-	a, o := s.ask(ctx, req, true, true)
+	a, o := s.ask(ctx, req, mode{stream: true, mayRefuse: true})
 	if o == refused {
 		s.count(metric, false)
 		return

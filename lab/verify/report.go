@@ -165,6 +165,7 @@ const significance = 0.05
 // maxUnmeasured is the share of requests without a result above which a verification is inconclusive.
 const maxUnmeasured = 0.05
 
+// finish computes the report from its sides.
 func (rep *Report) finish(o *Options) {
 	target := rep.sides[0]
 	var reference *side
@@ -185,7 +186,6 @@ func (rep *Report) finish(o *Options) {
 			if m.Target.N == 0 != (r.N == 0) && m.Target.Refused+r.Refused > 0 { // only one of the two refuses the feature
 				p = eval.Chance(0, max(m.Target.N, m.Target.Refused), max(r.N, r.Refused), max(r.N, r.Refused))
 			}
-			p = min(p, 1) // sums of floats can exceed 1
 			other, _, _ := r.Rate()
 			m.Reference, m.P, m.Differs = &r, &p, p < significance
 			worse = m.Differs && rate < other
@@ -208,6 +208,11 @@ func (rep *Report) finish(o *Options) {
 		rep.ReferencePassK = passK(reference)
 	}
 	rep.Limits = limitPairs(target, reference)
+	rep.setStatus()
+}
+
+// setStatus sets the status: failed if a metric failed, and inconclusive if too many requests were not measured.
+func (rep *Report) setStatus() {
 	unmeasured, requests, budget := 0, 0, ""
 	for _, s := range rep.sides {
 		unmeasured += s.unreached + s.skipped
@@ -252,6 +257,7 @@ func (s *side) summary() Side {
 	return out
 }
 
+// deviations returns the deviations that lower a metric, the most frequent first. reference may be nil.
 func deviations(metric string, target, reference *side) []Deviation {
 	counts := map[string]*Deviation{}
 	for _, s := range []*side{target, reference} {
@@ -289,6 +295,7 @@ var seen = map[string]string{
 	"accepted-without-tools": "The server answers although tool_choice requires a call and there is no tool.",
 }
 
+// similarity compares for which prompts the target and the reference call a tool.
 func similarity(target, reference *side) *Trigger {
 	t := &Trigger{}
 	var noise Similarity

@@ -162,8 +162,8 @@ type side struct {
 	deviations map[string]map[string]int // metric → finding → number of answers
 	called     []trigger                 // by index in triggers
 	second     []trigger                 // results of the second time, by index in triggers
-	again      bool
-	first      []time.Duration // times of streamed answers to the first byte
+	again      bool                      // the triggers are sent for the second time
+	first      []time.Duration           // times of streamed answers to the first byte
 	elapsed    []time.Duration
 	limits     map[string]*Limit
 	requests   int
@@ -215,29 +215,41 @@ const (
 // longLine is the length of a line above which the doctor reports long-line.
 const longLine = 64 << 10
 
-// ask sends a request and counts the properties that every answer must have: it is accepted, complete, in the form of the protocol, ends
-// with the correct reason, and has usage. mayRefuse: a refusal is a valid result, not a failure.
-func (s *side) ask(ctx context.Context, req *lathe.Request, stream, mayRefuse bool) (*doctor.Answer, outcome) {
-	return s.askBy(ctx, s.asker.Ask, req, stream, mayRefuse)
+// A mode says how a request is sent.
+type mode struct {
+	stream    bool
+	mayRefuse bool // a refusal is a valid result, not a failure
 }
 
-func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Request, bool) *doctor.Answer, req *lathe.Request, stream, mayRefuse bool) (*doctor.Answer, outcome) {
+// ask sends a request and counts the properties that every answer must have: it is accepted, complete, in the form of the protocol, ends
+// with the correct reason, and has usage.
+func (s *side) ask(ctx context.Context, req *lathe.Request, m mode) (*doctor.Answer, outcome) {
+	return s.askBy(ctx, s.asker.Ask, req, m)
+}
+
+// stop sets why no more requests are made, if that is so before this request.
+func (s *side) stop(next *lathe.Request) {
 	switch {
 	case s.stopped != "":
 	case s.dead >= maxSilent:
 		s.stopped = stoppedSilent
 	case s.requests >= s.budget.Requests:
 		s.stopped = stoppedRequests
-	case s.used+sizeOf(req)+int64(s.opts.Doctor.MaxTokens) > s.budget.Tokens:
+	case s.used+sizeOf(next)+int64(s.opts.Doctor.MaxTokens) > s.budget.Tokens:
 		s.stopped = stoppedTokens
 	}
+}
+
+// askBy is ask with another method of the asker.
+func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Request, bool) *doctor.Answer, req *lathe.Request, m mode) (*doctor.Answer, outcome) {
+	s.stop(req)
 	if ctx.Err() != nil || s.stopped != "" {
 		s.skipped++
 		return &doctor.Answer{}, unmeasured
 	}
 	s.made.Step = s.step
 	s.opts.Progress(*s.made)
-	a := send(ctx, req, stream)
+	a := send(ctx, req, m.stream)
 	tokens := used(a)
 	s.requests, s.used = s.requests+a.Requests, s.used+tokens
 	s.made.Requests, s.made.Tokens = s.made.Requests+a.Requests, s.made.Tokens+tokens
@@ -254,18 +266,38 @@ func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Requ
 		return a, unmeasured
 	}
 	s.answers++
-	if refusal := a.Status >= 400 && a.Status < 500 && a.Status != 408 && a.Status != 429; refusal {
-		if !mayRefuse {
+	if a.Status >= 400 && a.Status < 500 && a.Status != 408 && a.Status != 429 { // a refusal
+		if !m.mayRefuse {
 			s.count(metricAccepted, false)
 			s.deviate(metricAccepted, fmt.Sprintf("status-%d", a.Status))
 		}
 		return a, refused
 	}
-	if !mayRefuse && a.Status != 0 {
+	if !m.mayRefuse && a.Status != 0 {
 		s.count(metricAccepted, true)
 	}
-	lowered := map[string]bool{}
-	limited := false
+	limited := s.countAnswer(a)
+	if a.Finish == nil {
+		return a, undelivered
+	}
+	s.input += counted(a.Finish.Usage.InputTokens)
+	s.output += counted(a.Finish.Usage.OutputTokens)
+	if a.Finish.Model != "" {
+		s.about.Answered = text.Clip(text.OneLine(a.Finish.Model), maxName)
+	}
+	if m.stream {
+		s.first, s.elapsed = append(s.first, a.First), append(s.elapsed, a.Elapsed)
+	}
+	if limited {
+		return a, cut
+	}
+	return a, whole
+}
+
+// countAnswer counts the delivery of an answer and, if it was delivered, its form, finish reason and usage. It reports whether a limit or
+// filter of the server truncated the answer.
+func (s *side) countAnswer(a *doctor.Answer) (limited bool) {
+	lowered := map[string]bool{} // metrics for which the answer is a failed case
 	huge := a.Finish != nil && slices.ContainsFunc(a.Finish.Message.Calls(), func(c lathe.ToolCall) bool { return len(c.Arguments) > longLine })
 	for _, id := range a.Findings {
 		if huge && id == "long-line" {
@@ -283,7 +315,7 @@ func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Requ
 	}
 	s.count(metricDelivery, !lowered[metricDelivery])
 	if a.Finish == nil {
-		return a, undelivered
+		return limited
 	}
 	if s.asker.Wire() != lathe.WireOpenAIChat { // chat completions are checked by their bytes
 		for _, f := range a.Finish.Faults {
@@ -297,16 +329,5 @@ func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Requ
 	for _, m := range []string{metricShape, metricFinish, metricUsage} {
 		s.count(m, !lowered[m])
 	}
-	s.input += min(max(a.Finish.Usage.InputTokens, 0), maxCounted)
-	s.output += min(max(a.Finish.Usage.OutputTokens, 0), maxCounted)
-	if a.Finish.Model != "" {
-		s.about.Answered = text.Clip(text.OneLine(a.Finish.Model), maxName)
-	}
-	if stream {
-		s.first, s.elapsed = append(s.first, a.First), append(s.elapsed, a.Elapsed)
-	}
-	if limited {
-		return a, cut
-	}
-	return a, whole
+	return limited
 }

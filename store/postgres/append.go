@@ -24,16 +24,16 @@ type request struct {
 	ctx      context.Context
 	runID    string
 	claim    *store.Claim // nil: any node may append
-	last     int64
-	was      int64 // mark of the append that wrote the current end of the log
-	mark     int64 // mark of this append
+	last     int64        // the ID after which the events follow; 0: the append creates the run
+	lastMark int64        // mark of the append that wrote the current end of the log
+	mark     int64        // mark of this append
 	bodies   [][]byte
 	messages []conversation.Message // messages of the events to store
 	lasts    []lastMessage          // last messages of the events whose bodies do not contain the messages
 	run      *store.RunSummary      // row of the run after the append
 	ended    bool
-	row      []byte // JSON of run
-	calls    []row  // rows of the model calls that are new or have changed
+	row      []byte        // JSON of run
+	calls    []callSummary // rows of the model calls that are new or have changed
 	done     chan answer
 }
 
@@ -48,14 +48,15 @@ func (r *request) size() (n int) {
 	return n
 }
 
+// A lastMessage is the digest of the last message of an event.
 type lastMessage struct {
 	event  int64
 	digest []byte
 }
 
-type row struct {
+type callSummary struct {
 	id, time int64
-	summary  []byte
+	json     []byte
 }
 
 type answer struct {
@@ -81,29 +82,38 @@ func (s *Store) append(ctx context.Context, runID string, c *store.Claim, last i
 	if err := ctx.Err(); err != nil {
 		return 0, failure(ctx, op, err)
 	}
-	end, err := s.tryAppend(ctx, op, runID, c, last, events, false)
+	end, err := s.tryAppend(ctx, op, runID, c, last, events, missingMessages)
 	switch {
 	case errors.Is(err, errOtherLog): // the state in memory was that of a run that was deleted since
-		end, err = s.tryAppend(ctx, op, runID, c, last, events, false)
+		end, err = s.tryAppend(ctx, op, runID, c, last, events, missingMessages)
 	case sqlState(err) == foreignKey:
-		end, err = s.tryAppend(ctx, op, runID, c, last, events, true)
+		end, err = s.tryAppend(ctx, op, runID, c, last, events, allMessages)
 	}
 	return end, failure(ctx, op, err)
 }
 
+// A selection says which messages of its events an append sends to the database.
+type selection int
+
+const (
+	missingMessages selection = iota // those that are not stored
+	allMessages
+)
+
 // errOtherLog means that the log ends at the expected ID but is another log than the one in memory.
 var errOtherLog = errors.New("the log was begun again")
 
-// tryAppend makes one attempt of an append, with all messages of the events or with those that are not stored.
-func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim, last int64, events []event.Event, all bool) (int64, error) {
+// tryAppend makes one attempt of an append.
+func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim, last int64, events []event.Event, send selection) (int64, error) {
 	conflict := conflict(op)
-	begins := c != nil && last == 0 && c.Epoch == 0
+	begins := c != nil && last == 0 && c.Epoch == 0 // the append makes the claim
 	if begins && (c.Node == "" || c.Lease <= 0) {
 		return 0, lathe.CodeInvalidRequest.Errorf(op, "a claim wants the name of a node and a lease")
 	}
 	r := &request{ctx: ctx, runID: runID, claim: c, last: last, mark: rand.Int64(), done: make(chan answer, 1)}
-	if len(events) == 0 || last == 0 && c != nil && !begins { // nothing to write
-		now, err := s.look(ctx, r)
+	misplaced := last == 0 && c != nil && !begins // the claim is on an existing run, which has events
+	if len(events) == 0 || misplaced {            // nothing to write
+		now, err := s.readEnd(ctx, r)
 		if err == nil && (len(events) > 0 || now.end != last || now.end > 0 && !now.accepts(c)) {
 			err = conflict
 		}
@@ -116,16 +126,16 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim,
 	if err := r.encode(st, events); err != nil {
 		return 0, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
-	moved, err := s.submit(ctx, r, all)
+	moved, err := s.submit(ctx, r, send)
 	if err != nil {
 		return 0, err
 	}
 	if !moved {
-		now, err := s.look(ctx, r)
+		now, err := s.readEnd(ctx, r)
 		switch {
 		case err != nil:
 			return 0, err
-		case now.mine: // the events were stored, but the response was lost
+		case now.written: // the events were stored, but the response was lost
 		case now.end == last && last > 0 && now.accepts(c):
 			return last, errOtherLog
 		default:
@@ -140,7 +150,7 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim,
 
 // encode sets the stored forms of the events, and the rows of the run and its model calls after them.
 func (r *request) encode(st state, events []event.Event) (err error) {
-	r.was, r.run = st.mark, &st.sum.Run
+	r.lastMark, r.run = st.mark, &st.sum.Run
 	before := max(0, len(st.sum.Calls)-1) // the tool latency of the last call may change
 	r.bodies = make([][]byte, len(events))
 	encoded, err := conversation.EncodeAll(&st.sum.Run, events)
@@ -169,33 +179,33 @@ func (r *request) encode(st state, events []event.Event) (err error) {
 		if err != nil {
 			return err
 		}
-		r.calls = append(r.calls, row{c.EventID, c.Time.UnixNano(), b})
+		r.calls = append(r.calls, callSummary{c.EventID, c.Time.UnixNano(), b})
 	}
 	return nil
 }
 
-// A sight is the state of a log in the database.
-type sight struct {
-	end   int64
-	epoch int64
-	owner string
-	mine  bool // the event after last has the mark of the request
+// A logStatus is the end and the owner of a log in the database.
+type logStatus struct {
+	end     int64
+	epoch   int64
+	owner   string
+	written bool // the event after last has the mark of the request
 }
 
-func (n *sight) accepts(c *store.Claim) bool {
+func (n *logStatus) accepts(c *store.Claim) bool {
 	return c == nil || c.Epoch > 0 && c.Epoch == n.epoch && c.Node == n.owner && c.Node != ""
 }
 
-// look reads the state of the log of a request. It returns the zero value if the run does not exist.
-func (s *Store) look(ctx context.Context, r *request) (n sight, err error) {
+// readEnd reads the status of the log of a request. It returns the zero value if the run does not exist.
+func (s *Store) readEnd(ctx context.Context, r *request) (n logStatus, err error) {
 	_, err = s.one(ctx, `SELECT r.last_id, r.epoch, coalesce(r.owner, ''), coalesce(e.mark = $3, false)
-		FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id = $2 WHERE r.run_id = $1`, []any{r.runID, r.last + 1, r.mark}, &n.end, &n.epoch, &n.owner, &n.mine)
+		FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id = $2 WHERE r.run_id = $1`, []any{r.runID, r.last + 1, r.mark}, &n.end, &n.epoch, &n.owner, &n.written)
 	return n, err
 }
 
-// submit queues a request for a writer goroutine, with all its messages or with those that are not stored, and waits for the result.
-func (s *Store) submit(ctx context.Context, r *request, all bool) (_ bool, err error) {
-	if !all {
+// submit queues a request for a writer goroutine and waits for the result.
+func (s *Store) submit(ctx context.Context, r *request, send selection) (moved bool, err error) {
+	if send == missingMessages {
 		if r.messages, err = s.unstored(ctx, r.messages); err != nil {
 			return false, err
 		}

@@ -22,7 +22,7 @@ const (
 	lockTimeout      = 2 * time.Second  // of the server, per lock
 	idleTimeout      = 10 * time.Second // of the server, for an idle transaction
 	tryTimeout       = 15 * time.Second // for the response to a statement
-	oldestServer     = 140_000
+	oldestServer     = 140_000          // as server_version_num: 14.0
 )
 
 // configure parses the URL. Its errors do not quote it, because it may contain a password.
@@ -51,10 +51,10 @@ func (s *Store) configure(url string, o *Options) (*pgxpool.Config, error) {
 		if err := setSession(ctx, conn); err != nil {
 			return err
 		}
-		if err := trusted(ctx, conn, o.AllowUnsafeDurability); err != nil {
+		if err := checkSettings(ctx, conn, o.AllowUnsafeDurability); err != nil {
 			return err
 		}
-		return s.meet(ctx, conn)
+		return s.checkRestart(ctx, conn)
 	}
 	return cfg, nil
 }
@@ -87,8 +87,8 @@ func setSession(ctx context.Context, conn *pgx.Conn) error {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// trusted returns an error for a server that is too old, or that may lose confirmed transactions.
-func trusted(ctx context.Context, conn *pgx.Conn, unsafe bool) error {
+// checkSettings returns an error for a server that is too old, or that may lose confirmed transactions.
+func checkSettings(ctx context.Context, conn *pgx.Conn, allowUnsafe bool) error {
 	var version int
 	var off []string
 	err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int,
@@ -99,7 +99,7 @@ func trusted(ctx context.Context, conn *pgx.Conn, unsafe bool) error {
 	if version < oldestServer {
 		return lathe.CodeInvalidConfig.Errorf("postgres: connect", "the server is PostgreSQL %d: 14 or later is needed", version/10_000)
 	}
-	if len(off) > 0 && !unsafe {
+	if len(off) > 0 && !allowUnsafe {
 		return lathe.CodeInvalidConfig.Errorf("postgres: connect", "the server has %s off, and may lose what it has confirmed: turn that on, or allow unsafe durability", strings.Join(off, " and "))
 	}
 	return nil

@@ -17,7 +17,8 @@ const (
 	prolongLease = `WITH kept AS (UPDATE lease SET until = now() + $2 * interval '1 microsecond' WHERE node = $1 AND until > now() RETURNING id)
 		INSERT INTO lease (node, until) SELECT $1, now() + $2 * interval '1 microsecond' WHERE NOT EXISTS (SELECT FROM kept)`
 
-	// putUnderLease locks the rows in the same order as appends.
+	// putUnderLease and underLease are the two halves of a statement that puts the new claims of the node under its lease. It locks the
+	// rows in the same order as appends. " SKIP LOCKED" between the halves leaves out the rows that another transaction has locked.
 	putUnderLease = `WITH fresh AS MATERIALIZED (
 			SELECT run_id FROM run WHERE owner = $1 AND NOT ended AND lease_until > now() AND lease_until < 'infinity' ORDER BY run_id FOR NO KEY UPDATE`
 	underLease = `
@@ -48,6 +49,7 @@ func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]
 	return out, nil
 }
 
+// renew renews the claims of the node. skip is "" or " SKIP LOCKED".
 func (s *Store) renew(ctx context.Context, node string, lease time.Duration, skip string) (out []store.Claim, err error) {
 	err = s.retry(ctx, func(ctx context.Context) error {
 		b := &pgx.Batch{} // one transaction; each statement sees what was committed before it
@@ -84,4 +86,5 @@ func (s *Store) renewFree(ctx context.Context, node string, lease time.Duration)
 	return slices.Collect(maps.Values(byRun)), nil
 }
 
+// lockNotAvailable is the code of a statement that has waited for a lock longer than lockTimeout.
 const lockNotAvailable = "55P03"

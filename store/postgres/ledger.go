@@ -15,6 +15,8 @@ import (
 // period, and then rows of usage. Sums are limited by [store.MaxBooked], because an overflow is an error.
 type ledger struct{ *database }
 
+// In the statements, 8000000000000000000 is [store.MaxBooked], and 1000000000000000000 is the maximum that is added to a sum at once. A
+// reservation is open, charged or recorded: see PutReservation of [store.Rows].
 const (
 	// openStatement creates the missing rows of accounts, so that the next statement can lock them.
 	openStatement = `INSERT INTO ledger_balance (kind, name, period) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) AS w(kind, name, period)
@@ -133,10 +135,11 @@ func (l *ledger) Reserve(ctx context.Context, r *store.Reservation) error {
 			}
 			balances, reserved = balances[:0], false
 			var b store.Balance
-			if _, err = pgx.ForEachRow(rows, []any{&b.Kind, &b.Name, &b.Period, &b.SpentNanos, &b.SpentTokens, &b.ReservedNanos, &b.ReservedTokens, &reserved}, func() error {
+			_, err = pgx.ForEachRow(rows, []any{&b.Kind, &b.Name, &b.Period, &b.SpentNanos, &b.SpentTokens, &b.ReservedNanos, &b.ReservedTokens, &reserved}, func() error {
 				balances = append(balances, b)
 				return nil
-			}); err != nil || len(balances) == len(kinds) {
+			})
+			if err != nil || len(balances) == len(kinds) {
 				return err
 			}
 			if _, err := l.pool.Exec(ctx, openStatement, kinds, names, periods); err != nil {

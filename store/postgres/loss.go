@@ -18,12 +18,12 @@ const maxEnds = 16_384
 // A memory contains the start time of the server, and the ends of the logs to which this process has written recently.
 type memory struct {
 	mu   sync.Mutex
-	ends map[string]logEnd // by run id
+	ends map[string]logEnd // by run id; guarded by mu
 
-	meeting sync.Mutex // locked while the logs of the server are compared with ends
-	began   time.Time  // start time of the server; guarded by meeting
+	checking sync.Mutex // locked while the logs of the server are compared with ends
+	began    time.Time  // start time of the server; guarded by checking
 
-	delivery    sync.Mutex
+	delivery    sync.Mutex          // guards the fields below
 	deliver     func(lost []string) // nil: no watcher is registered
 	undelivered []string
 	changed     bool // the server has changed and no watcher was notified
@@ -31,8 +31,8 @@ type memory struct {
 
 // A logEnd is the confirmed end of a log.
 type logEnd struct {
-	last, mark int64
-	over       bool
+	last, mark int64 // ID and mark of the last event
+	over       bool  // the run has ended
 }
 
 // confirm records the end of a log.
@@ -60,21 +60,21 @@ func (m *memory) forget(runIDs []string) {
 	}
 }
 
-// meet checks the server of a new connection before the connection is used. If the server's start time has changed, the server was
-// restarted, a standby has replaced it, or it is an older copy: meet then compares its logs with the confirmed ends.
-func (s *Store) meet(ctx context.Context, conn *pgx.Conn) error {
+// checkRestart checks the server of a new connection before the connection is used. If the server's start time has changed, the server was
+// restarted, a standby has replaced it, or it is an older copy: checkRestart then compares its logs with the confirmed ends.
+func (s *Store) checkRestart(ctx context.Context, conn *pgx.Conn) error {
 	m := &s.memory
 	var began time.Time
 	if err := conn.QueryRow(ctx, "SELECT pg_postmaster_start_time()").Scan(&began); err != nil {
 		return err
 	}
-	m.meeting.Lock() // no connection is used before its server was checked
-	defer m.meeting.Unlock()
+	m.checking.Lock() // no connection is used before its server was checked
+	defer m.checking.Unlock()
 	if m.began.Equal(began) {
 		return nil
 	}
 	if !m.began.IsZero() {
-		lost, err := s.compare(ctx, conn)
+		lost, err := s.lostRuns(ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -84,9 +84,9 @@ func (s *Store) meet(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// compare returns the runs whose logs lack confirmed events, and removes them from ends. It ignores an ended run that does not exist on the
+// lostRuns returns the runs whose logs lack confirmed events, and removes them from ends. It ignores an ended run that does not exist on the
 // server, because another process may have deleted it. A deleted run that had not ended is rare, and is returned.
-func (s *Store) compare(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+func (s *Store) lostRuns(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	m := &s.memory
 	m.mu.Lock()
 	var ids []string

@@ -61,6 +61,7 @@ const foreignKey = "23503"
 // transaction that may delete messages has them alone, as in the trigger. Both lock them before the rows of runs, which excludes a deadlock
 // between them.
 const (
+	// 1835365232 is the text "mesp" as a number, and the hash separates the schemas of one database.
 	shareMessages = "SELECT pg_advisory_xact_lock_shared(1835365232, hashtext(current_schema()))"
 	lockMessages  = "SELECT pg_advisory_xact_lock(1835365232, hashtext(current_schema()))"
 )

@@ -77,11 +77,12 @@ func (m *migration) Apply(ctx context.Context, has int, scripts []migrate.Script
 // transaction.
 func (m *migration) execute(ctx context.Context, tx pgx.Tx, s migrate.Script, empty bool) error {
 	var err error
-	if _, statement, ok := strings.Cut(s.Text, concurrently); !ok || empty {
+	_, afterCreate, found := strings.Cut(s.Text, concurrently)
+	if !found || empty {
 		_, err = tx.Exec(ctx, strings.Replace(s.Text, concurrently, "CREATE INDEX ", 1)) // without arguments, so that several statements can be sent at once
 	} else if _, err = tx.Exec(ctx, "SELECT"); err == nil { // without arguments; it releases the snapshot of the previous query, for which the index build would wait
-		index, _, _ := strings.Cut(statement, " ")
-		err = buildIndex(ctx, m.acquire, index, s.Text)
+		name, _, _ := strings.Cut(afterCreate, " ")
+		err = buildIndex(ctx, m.acquire, name, s.Text)
 	}
 	if err == nil {
 		_, err = tx.Exec(ctx, "INSERT INTO lathe_schema (version) VALUES ($1)", s.Version)

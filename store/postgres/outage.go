@@ -30,8 +30,8 @@ func (o *outage) over() {
 	o.since = time.Time{}
 }
 
-// goesOn reports whether to try again, and starts the outage if none exists.
-func (o *outage) goesOn() bool {
+// noteFailure starts the outage if none exists, and reports whether to try again.
+func (o *outage) noteFailure() (again bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.since.IsZero() {
@@ -44,14 +44,14 @@ func (o *outage) goesOn() bool {
 // of an earlier version, which does not lock the messages of conversations first, can be part of one.
 const maxDeadlocks = 10
 
-// retry calls try until it returns nil or an error other than that of a broken connection or of a deadlock. An earlier attempt may have been committed
-// although its response was lost, so a repetition of try must be harmless.
+// retry calls try until it returns nil or an error other than that of a broken connection or of a deadlock. An earlier attempt may have
+// been committed although its response was lost, so a repetition of try must be harmless.
 func (d *database) retry(ctx context.Context, try func(ctx context.Context) error) error {
 	for wait, deadlocks := 5*time.Millisecond, 0; ; wait = min(2*wait, 200*time.Millisecond) {
-		one, cancel := context.WithTimeout(ctx, tryTimeout)
-		err := try(one)
+		attempt, cancel := context.WithTimeout(ctx, tryTimeout)
+		err := try(attempt)
 		cancel()
-		if sqlState(err) == "40P01" && deadlocks < maxDeadlocks {
+		if sqlState(err) == "40P01" && deadlocks < maxDeadlocks { // a deadlock
 			deadlocks++
 			continue
 		}
@@ -59,7 +59,7 @@ func (d *database) retry(ctx context.Context, try func(ctx context.Context) erro
 			d.outage.over()
 			return err
 		}
-		if ctx.Err() != nil || !d.outage.goesOn() {
+		if ctx.Err() != nil || !d.outage.noteFailure() {
 			return err
 		}
 		d.pool.Reset() // other connections are probably broken, too
@@ -84,8 +84,8 @@ func broken(err error) bool {
 		if refused.Code == "25006" { // the server is read-only: it is no longer the primary
 			return true
 		}
-		final := refused.SeverityUnlocalized == "FATAL" || refused.SeverityUnlocalized == "PANIC"
-		return final && !slices.Contains([]string{"28", "3D", "42"}, class(refused.Code)) // an error of authentication, of the database name or of access is not temporary
+		ended := refused.SeverityUnlocalized == "FATAL" || refused.SeverityUnlocalized == "PANIC" // the server has closed the connection
+		return ended && !slices.Contains([]string{"28", "3D", "42"}, class(refused.Code))         // an error of authentication, of the database name or of access is not temporary
 	}
 	return true
 }
@@ -99,9 +99,10 @@ func sqlState(err error) string {
 	return ""
 }
 
+// class returns the first two characters of a code, which are its class.
 func class(code string) string { return code[:min(2, len(code))] }
 
-// unwritable reports whether err means that the server can never store the data.
+// unwritable reports whether err means that the server can never store the data: a data exception, or a statement that is too complex.
 func unwritable(err error) bool { return class(sqlState(err)) == "22" || sqlState(err) == "54000" }
 
 // exec executes a statement, possibly twice if a connection breaks.

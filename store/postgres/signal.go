@@ -45,6 +45,7 @@ func (s *Store) PutSignal(ctx context.Context, f store.Signal) error {
 	return nil
 }
 
+// uniqueViolation is the code of an insert of a row that exists.
 const uniqueViolation = "23505"
 
 // Signals implements [store.SignalStore].

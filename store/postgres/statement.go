@@ -11,7 +11,12 @@ import (
 )
 
 // A batch of appends is one statement, and so one transaction. It adds the events only of those runs whose row it could update or insert,
-// and returns these runs.
+// and returns these runs. [arguments] returns the arrays for its parameters. Without the columns, the statement is
+//
+//	WITH moved AS (INSERT INTO run … | UPDATE run … RETURNING run_id, mark),
+//		events AS (INSERT INTO event SELECT … FROM moved JOIN unnest($14, $15, $16) …),
+//		calls AS (…), messages AS (…), conversations AS (…)
+//	SELECT run_id FROM moved
 const (
 	// beginStatement inserts runs that do not exist, with their first events.
 	beginStatement = `WITH moved AS (
@@ -42,6 +47,7 @@ const (
 ), ` + addEvents + `$14::text[], $15::bigint[], $16::bytea[]` + addCalls + `$17::text[], $18::bigint[], $19::bigint[], $20::bytea[]` + addMessages + `$21::text[], $22::bytea[], $23::bytea[], $24::bytea[]` +
 		addConversations + `$25::text[], $26::bigint[], $27::bytea[]` + moved
 
+	// The parts after moved, which both statements have with different parameter numbers.
 	addEvents = `events AS (
 	INSERT INTO event (run_id, id, mark, body) SELECT run_id, id, mark, body FROM moved JOIN unnest(`
 	addCalls = `) AS e(run_id, id, body) USING (run_id)
@@ -124,9 +130,10 @@ func arguments(batch []*request) []any {
 		args = append(args,
 			column(batch, func(r *request) int64 { return r.by().Epoch }),
 			column(batch, func(r *request) int64 { return r.last }),
-			column(batch, func(r *request) int64 { return r.was }))
+			column(batch, func(r *request) int64 { return r.lastMark }))
 	}
-	runIDs, ids, bodies := []string{}, []int64{}, [][]byte{} // columns of the events and of the model calls
+	// The columns of the events, the model calls, the messages and the conversations.
+	runIDs, ids, bodies := []string{}, []int64{}, [][]byte{}
 	callRuns, callIDs, times, rows := []string{}, []int64{}, []int64{}, [][]byte{}
 	messageRuns, digests, previous, messages := []string{}, [][]byte{}, [][]byte{}, [][]byte{}
 	lastRuns, lastIDs, lasts := []string{}, []int64{}, [][]byte{}
@@ -141,7 +148,7 @@ func arguments(batch []*request) []any {
 			runIDs, ids, bodies = append(runIDs, r.runID), append(ids, r.last+int64(i)+1), append(bodies, body)
 		}
 		for _, c := range r.calls {
-			callRuns, callIDs, times, rows = append(callRuns, r.runID), append(callIDs, c.id), append(times, c.time), append(rows, c.summary)
+			callRuns, callIDs, times, rows = append(callRuns, r.runID), append(callIDs, c.id), append(times, c.time), append(rows, c.json)
 		}
 	}
 	return append(args, runIDs, ids, bodies, callRuns, callIDs, times, rows, messageRuns, digests, previous, messages, lastRuns, lastIDs, lasts)

@@ -19,7 +19,7 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 	if err := store.CheckAppend(runID, last, events); err != nil {
 		return 0, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
-	a := &appending{run: runID, last: last}
+	a := &appendRows{run: runID, last: last}
 	if len(events) > 0 {
 		sum, err := s.summary(ctx, runID, last)
 		if err != nil {
@@ -36,8 +36,8 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 	return end, failure(ctx, op, err)
 }
 
-// An appending has the rows that an append writes. They are made before the writer executes it.
-type appending struct {
+// appendRows are the rows that an append writes. The caller of Append makes them; the writer executes write.
+type appendRows struct {
 	run    string
 	last   int64
 	sum    *store.Summary // of the run after the append; nil: the append has no events
@@ -53,7 +53,7 @@ type call struct {
 }
 
 // encode sets the rows of an append to the run with the summary sum, which it changes.
-func (a *appending) encode(sum *store.Summary, events []event.Event) (err error) {
+func (a *appendRows) encode(sum *store.Summary, events []event.Event) (err error) {
 	if a.events, err = conversation.EncodeAll(&sum.Run, events); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (a *appending) encode(sum *store.Summary, events []event.Event) (err error)
 }
 
 // write writes the rows, unless the log does not end at last. It returns the end of the log.
-func (a *appending) write(ctx context.Context, tx querier) (int64, error) {
+func (a *appendRows) write(ctx context.Context, tx querier) (int64, error) {
 	if a.sum == nil {
 		return a.end(ctx, tx)
 	}
@@ -105,7 +105,7 @@ func (a *appending) write(ctx context.Context, tx querier) (int64, error) {
 }
 
 // move inserts or updates the row of the run if the log ends at last, and returns the number of changed rows.
-func (a *appending) move(ctx context.Context, tx querier) (int64, error) {
+func (a *appendRows) move(ctx context.Context, tx querier) (int64, error) {
 	r := &a.sum.Run
 	query, args := turnRun, []any{r.LastID, r.Updated.UnixNano(), a.row, a.run, a.last, r.Status}
 	switch {
@@ -122,7 +122,7 @@ func (a *appending) move(ctx context.Context, tx querier) (int64, error) {
 }
 
 // end returns the last ID of the log, and [lathe.ErrConflict] if it is not last.
-func (a *appending) end(ctx context.Context, tx querier) (end int64, err error) {
+func (a *appendRows) end(ctx context.Context, tx querier) (end int64, err error) {
 	err = tx.QueryRowContext(ctx, lastEvent, a.run).Scan(&end)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil

@@ -10,11 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	engine "modernc.org/sqlite"
 
 	"github.com/lathe-run/lathe"
 )
+
+// This file copies, verifies and replaces the database file as a whole.
 
 // backupStep is the number of pages that are copied between two checks of the context: 1 MiB with pages of 4 KiB.
 const backupStep = 256
@@ -181,6 +184,7 @@ func Verify(ctx context.Context, path string) (*Contents, error) {
 	return found, nil
 }
 
+// present returns the file to which path leads, or an error if it is not a regular file.
 func present(path string) (string, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return "", errors.Join(fmt.Errorf("there is no store %s", path), withoutNotExist(err))
@@ -246,7 +250,7 @@ func copyPages(ctx context.Context, path, to string, opts *BackupOptions) error 
 	if err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return err
 	}
-	if err := refuse(version); err != nil {
+	if err := checkVersion(version); err != nil {
 		return err
 	}
 	if err := restrictLog(path); err != nil {
@@ -271,6 +275,7 @@ func copyPages(ctx context.Context, path, to string, opts *BackupOptions) error 
 	})
 }
 
+// verify reads the version, the size and the faults of the database. Faults in tables end it before it counts runs and events.
 func verify(ctx context.Context, uri string) (*Contents, error) {
 	db, err := sql.Open("sqlite", uri)
 	if err != nil {
@@ -286,7 +291,7 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&c.Schema); err != nil {
 		return nil, err
 	}
-	if err := refuse(c.Schema); err != nil {
+	if err := checkVersion(c.Schema); err != nil {
 		return nil, err
 	}
 	if err := tx.QueryRowContext(ctx, "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()").Scan(&c.Bytes); err != nil {
@@ -303,22 +308,9 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 			return nil, err
 		}
 	}
-	queries := []string{
-		`SELECT format('the log of %s has %d events, its last one is %d and its entry says %d', r.run_id, count(e.id), coalesce(max(e.id), 0), r.last_id)
-			FROM run r LEFT JOIN event e USING (run_id) GROUP BY r.run_id HAVING count(e.id) <> r.last_id OR coalesce(max(e.id), 0) <> r.last_id`,
-		`SELECT format('there are %d events of %s, which has no entry', count(*), run_id) FROM event
-			WHERE run_id NOT IN (SELECT run_id FROM run) GROUP BY run_id`,
-		`SELECT format('event %d of %s is not JSON', id, run_id) FROM event WHERE NOT json_valid(CAST(body AS TEXT))`,
-	}
-	if c.Schema >= 11 {
-		queries = append(queries,
-			`SELECT format('a message of %s is missing', run_id) FROM conversation WHERE last NOT IN (SELECT digest FROM message)`,
-			`SELECT format('there is a conversation of %s, which has no event %d', run_id, event_id) FROM conversation
-				WHERE NOT EXISTS (SELECT 1 FROM event WHERE event.run_id = conversation.run_id AND id = event_id)`,
-			`SELECT format('the message before the message %s is missing', hex(digest)) FROM message WHERE previous IS NOT NULL AND previous NOT IN (SELECT digest FROM message)`,
-			`SELECT format('the message %s is not JSON', hex(digest)) FROM message WHERE NOT json_valid(CAST(body AS TEXT))`,
-			`SELECT format('no run has the message %s', hex(digest)) FROM message m WHERE NOT EXISTS (SELECT 1 FROM conversation WHERE last = m.digest)
-				AND NOT EXISTS (SELECT 1 FROM message WHERE previous = m.digest)`)
+	queries := logFaults
+	if c.Schema >= messagesVersion {
+		queries = slices.Concat(queries, messageFaults)
 	}
 	for _, query := range queries {
 		if err := c.list(ctx, tx, fmt.Sprintf("SELECT * FROM (%s) LIMIT %d", query, maxFaults), ""); err != nil {
@@ -327,6 +319,26 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 	}
 	return c, nil
 }
+
+// The queries for faults of logs and, since messagesVersion, of messages. Each row is the text of a fault.
+var (
+	logFaults = []string{
+		`SELECT format('the log of %s has %d events, its last one is %d and its entry says %d', r.run_id, count(e.id), coalesce(max(e.id), 0), r.last_id)
+			FROM run r LEFT JOIN event e USING (run_id) GROUP BY r.run_id HAVING count(e.id) <> r.last_id OR coalesce(max(e.id), 0) <> r.last_id`,
+		`SELECT format('there are %d events of %s, which has no entry', count(*), run_id) FROM event
+			WHERE run_id NOT IN (SELECT run_id FROM run) GROUP BY run_id`,
+		`SELECT format('event %d of %s is not JSON', id, run_id) FROM event WHERE NOT json_valid(CAST(body AS TEXT))`,
+	}
+	messageFaults = []string{
+		`SELECT format('a message of %s is missing', run_id) FROM conversation WHERE last NOT IN (SELECT digest FROM message)`,
+		`SELECT format('there is a conversation of %s, which has no event %d', run_id, event_id) FROM conversation
+				WHERE NOT EXISTS (SELECT 1 FROM event WHERE event.run_id = conversation.run_id AND id = event_id)`,
+		`SELECT format('the message before the message %s is missing', hex(digest)) FROM message WHERE previous IS NOT NULL AND previous NOT IN (SELECT digest FROM message)`,
+		`SELECT format('the message %s is not JSON', hex(digest)) FROM message WHERE NOT json_valid(CAST(body AS TEXT))`,
+		`SELECT format('no run has the message %s', hex(digest)) FROM message m WHERE NOT EXISTS (SELECT 1 FROM conversation WHERE last = m.digest)
+				AND NOT EXISTS (SELECT 1 FROM message WHERE previous = m.digest)`,
+	}
+)
 
 // list appends the rows of a query with one column to the faults, except rows with the text well.
 func (c *Contents) list(ctx context.Context, tx *sql.Tx, query, well string) error {

@@ -27,10 +27,10 @@ type database struct {
 	stopped  sync.WaitGroup
 	closing  sync.Once
 	runs     summaries
-	does     statements
+	prepared statements
 	files    files
 	schema   int // version of the file; less than the current one only if the file is open for reading only
-	careful  int // batches of which each request gets a savepoint, since one failed lately; only the writer uses it
+	careful  int // number of further batches in which each request gets a savepoint; only the writer uses it
 }
 
 // A change changes the database in a transaction. It may be executed again after a transaction that was rolled back.
@@ -128,22 +128,30 @@ const carefulBatches = 16
 // it is executed again with them, as the next ones are.
 func (d *database) commit(batch []*request) {
 	answers := make([]answer, len(batch))
-	err := d.execute(batch, answers, d.careful > 0)
-	d.careful = max(0, d.careful-1)
+	run := together
+	if d.careful > 0 {
+		run = inSavepoint
+		d.careful--
+	}
+	err := d.execute(batch, answers, run)
 	if errors.Is(err, errTogether) {
 		clear(answers)
 		d.careful = carefulBatches
-		err = d.execute(batch, answers, true)
+		err = d.execute(batch, answers, inSavepoint)
 	}
 	if err != nil {
 		err = fmt.Errorf("the file could not be written: %w", cause(err))
 	}
 	failed := err
-	for i := range batch {
-		if answers[i].err == nil {
-			answers[i].err = err
-		} else if answers[i].err = cause(answers[i].err); ofDisk(answers[i].err) {
-			failed = answers[i].err
+	for i := range answers {
+		a := &answers[i]
+		if a.err == nil {
+			a.err = err // that of the whole transaction, or nil
+			continue
+		}
+		a.err = cause(a.err)
+		if ofDisk(a.err) {
+			failed = a.err
 		}
 	}
 	d.files.wrote(failed) // before the answers, so that a caller sees the state
@@ -155,8 +163,8 @@ func (d *database) commit(batch []*request) {
 // errTogether means that a request failed whose changes cannot be undone without those of others.
 var errTogether = errors.New("a request of the batch failed")
 
-// execute executes the requests of a batch in one transaction, or each in a savepoint of it. An error is that of the whole transaction.
-func (d *database) execute(batch []*request, answers []answer, savepoints bool) error {
+// execute executes the requests of a batch in one transaction, each with run. An error is that of the whole transaction.
+func (d *database) execute(batch []*request, answers []answer, run func(context.Context, querier, change) (answer, error)) error {
 	ctx := context.Background() // not the context of a request: the batch contains others
 	if err := d.files.check(); err != nil {
 		return err
@@ -166,17 +174,13 @@ func (d *database) execute(batch []*request, answers []answer, savepoints bool) 
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // no effect after a commit
-	in := prepared{tx, d.does}
+	in := prepared{tx, d.prepared}
 	for i, r := range batch {
 		if err := r.ctx.Err(); err != nil {
 			answers[i].err = err
 			continue
 		}
-		if !savepoints {
-			if answers[i].end, err = r.do(ctx, in); err != nil {
-				return errTogether
-			}
-		} else if answers[i], err = apart(ctx, in, r.do); err != nil {
+		if answers[i], err = run(ctx, in, r.do); err != nil {
 			return err
 		}
 	}
@@ -186,8 +190,17 @@ func (d *database) execute(batch []*request, answers []answer, savepoints bool) 
 	return d.files.check() // a file that was removed in the meantime does not contain the data
 }
 
-// apart executes do in a savepoint, so that its failure undoes only its own changes. fatal is not nil if the whole transaction is lost.
-func apart(ctx context.Context, tx querier, do change) (a answer, fatal error) {
+// together executes do without a savepoint, so that its failure loses the whole transaction.
+func together(ctx context.Context, tx querier, do change) (a answer, fatal error) {
+	if a.end, fatal = do(ctx, tx); fatal != nil {
+		fatal = errTogether
+	}
+	return a, fatal
+}
+
+// inSavepoint executes do in a savepoint, so that its failure undoes only its own changes. fatal is not nil if the whole transaction is
+// lost.
+func inSavepoint(ctx context.Context, tx querier, do change) (a answer, fatal error) {
 	if err := put(ctx, tx, setPoint); err != nil {
 		return answer{err: err}, err
 	}

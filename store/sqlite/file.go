@@ -17,6 +17,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
+// This file resolves the path of a store, restricts the permissions of its files, detects that one was removed or replaced, and adds the
+// next step to errors of the disk.
+
 // suffixes are the suffixes of the files of a store: the database, its write-ahead log and the index of the log. SQLite creates the latter
 // two with the mode of the first.
 var suffixes = []string{"", "-wal", "-shm"}

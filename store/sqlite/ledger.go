@@ -10,9 +10,6 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// ledgerVersion is the first version of the schema with a ledger.
-const ledgerVersion = 9
-
 const reservationColumns = "id, state, expires, day, key, team, model, input_tokens, output_tokens, nanos"
 
 func scanReservation(scan scanner) (r *store.Reservation, state string, err error) {
@@ -69,6 +66,7 @@ func (r *rows) Balances(accounts []store.Account) ([]store.Balance, error) {
 		FROM json_each(?) w LEFT JOIN ledger_balance b ON b.kind = w.value ->> 'Kind' AND b.name = w.value ->> 'Name' AND b.period = w.value ->> 'Period' ORDER BY w.key`, string(list))
 }
 
+// Book implements [store.Rows]. In the statements, 8000000000000000000 is [store.MaxBooked].
 func (r *rows) Book(k *store.UsageKey, by store.Balance, c *store.Counts) error {
 	for _, a := range k.Accounts() {
 		if err := r.put(`INSERT INTO ledger_balance (kind, name, period, spent_nanos, spent_tokens, reserved_nanos, reserved_tokens)

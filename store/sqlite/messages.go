@@ -18,7 +18,7 @@ const (
 
 // events returns the beginning of the query that reads the events of the file.
 func (d *database) events() string {
-	if d.schema < 11 { // open for reading only
+	if d.schema < messagesVersion { // open for reading only
 		return selectBodies
 	}
 	return selectEvents
@@ -57,13 +57,14 @@ func readMessages(ctx context.Context, tx *sql.Tx, last []byte) ([][]byte, error
 // addMessages stores the messages that are not stored yet. If a message is stored, the ones before it are.
 func addMessages(ctx context.Context, tx querier, messages []conversation.Message) error {
 	var failed error
+	// The stored ones are a prefix: stored is its length.
 	stored := sort.Search(len(messages), func(i int) bool {
 		var one int
 		err := tx.QueryRowContext(ctx, hasMessage, messages[i].Digest).Scan(&one)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			failed = err
 		}
-		return err != nil
+		return err != nil // message i is not stored
 	})
 	for i := stored; i < len(messages) && failed == nil; i++ {
 		m := &messages[i]

@@ -21,6 +21,14 @@ var schema = migrate.Schema{
 	Newer: "the file was written by a newer version (schema %d, known is %d): install the version that wrote it or a later one (`lathe version --json` prints the schemas of a binary), or restore a backup from before the upgrade",
 }
 
+// The versions of the schema that added tables which a file that is open for reading only may lack.
+const (
+	signalsVersion  = 2
+	requestsVersion = 7
+	ledgerVersion   = 9
+	messagesVersion = 11 // messages that are stored apart from the events
+)
+
 // hooks are functions for changes of a version that SQL cannot express. A hook is executed after the script of its version, in the same
 // transaction.
 var hooks = map[int]func(context.Context, *sql.Tx) error{
@@ -98,20 +106,20 @@ func (d *database) migrate(ctx context.Context) error {
 	return nil
 }
 
-// refuse returns an error for a schema that this version cannot read.
-func refuse(has int) error {
+// checkVersion returns an error for a schema that this version cannot read.
+func checkVersion(has int) error {
 	if has == 0 {
 		return errors.New("the file is no store of runs")
 	}
 	return schema.Check(has)
 }
 
-// known reads the version of the schema, and returns an error if this version cannot read it.
-func (d *database) known(ctx context.Context) error {
+// loadVersion reads the version of the schema, and returns an error if this version cannot read it.
+func (d *database) loadVersion(ctx context.Context) error {
 	if err := d.read.QueryRowContext(ctx, "PRAGMA user_version").Scan(&d.schema); err != nil {
 		return err
 	}
-	return refuse(d.schema)
+	return checkVersion(d.schema)
 }
 
 // addWakeTimes is the hook of version 2, which added WakeAt to the rows of parked runs. It computes these rows again from the events.

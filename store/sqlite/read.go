@@ -57,11 +57,10 @@ func readRun(ctx context.Context, db querier, runID string) (store.RunSummary, e
 
 // Runs implements [store.RunIndex].
 func (s *Store) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
-	if f != nil && f.Signaled && s.schema < 2 { // a read-only file of an earlier version without signals
+	if f != nil && f.Signaled && s.schema < signalsVersion { // a read-only file of an earlier version without signals
 		return nil, "", nil
 	}
-	return list(ctx, s.read, "SELECT summary FROM run WHERE 1", "(started, run_id) < (?, ?)", " ORDER BY started DESC, run_id DESC", f,
-		(*store.RunSummary).Cursor)
+	return list(ctx, s.read, "SELECT summary FROM run WHERE 1", []string{"started", "run_id"}, f, (*store.RunSummary).Cursor)
 }
 
 // The tables of the model calls of a principal: SQLite joins in the order of a CROSS JOIN. The calls of a principal with at most fewRuns
@@ -80,12 +79,12 @@ func (s *Store) ModelCalls(ctx context.Context, f *store.RunFilter) ([]store.Cal
 		if err := s.read.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM run WHERE principal = ? LIMIT ?)", f.Principal, fewRuns+1).Scan(&n); err != nil {
 			return nil, "", failure(ctx, "sqlite: list", err)
 		}
-		if from = callsByRun; n > fewRuns {
+		from = callsByRun
+		if n > fewRuns {
 			from = callsByTime
 		}
 	}
-	return list(ctx, s.read, "SELECT c.summary FROM "+from+" USING (run_id) WHERE 1", "(c.time, run_id, c.event_id) < (?, ?, ?)",
-		" ORDER BY c.time DESC, run_id DESC, c.event_id DESC", f, (*store.CallSummary).Cursor)
+	return list(ctx, s.read, "SELECT c.summary FROM "+from+" USING (run_id) WHERE 1", []string{"c.time", "run_id", "c.event_id"}, f, (*store.CallSummary).Cursor)
 }
 
 // hasUnreadSignals selects parked runs with a relevant signal: one for a call that they wait for, or for any call if the row names none, or
@@ -94,7 +93,9 @@ const hasUnreadSignals = ` AND status = 'parked' AND EXISTS (SELECT 1 FROM fact 
 	kind = '` + store.SignalCancel + `' OR json_type(CAST(run.summary AS TEXT), '$.pending') IS NULL
 	OR key IN (SELECT value FROM json_each(CAST(run.summary AS TEXT), '$.pending'))))`
 
-func list[T any](ctx context.Context, db *sql.DB, query, before, order string, f *store.RunFilter, place func(*T) store.Cursor) ([]T, string, error) {
+// list returns one page of the rows of query that match the filter, and the cursor of the next page. order are the columns of the order,
+// newest first: the time, the run and, for model calls, the event.
+func list[T any](ctx context.Context, db *sql.DB, query string, order []string, f *store.RunFilter, place func(*T) store.Cursor) ([]T, string, error) {
 	const op = "sqlite: list"
 	var q strings.Builder
 	q.WriteString(query)
@@ -106,13 +107,12 @@ func list[T any](ctx context.Context, db *sql.DB, query, before, order string, f
 				args = append(args, c.value)
 			}
 		}
-		ordered, _, _ := strings.Cut(strings.TrimPrefix(before, "("), ",") // the column of the time
 		for _, bound := range []struct {
 			operator string
 			at       time.Time
 		}{{" >= ?", f.Since}, {" < ?", f.Until}} {
 			if !bound.at.IsZero() {
-				q.WriteString(" AND " + ordered + bound.operator)
+				q.WriteString(" AND " + order[0] + bound.operator)
 				args = append(args, bound.at.UnixNano())
 			}
 		}
@@ -124,15 +124,12 @@ func list[T any](ctx context.Context, db *sql.DB, query, before, order string, f
 			if err != nil {
 				return nil, "", err
 			}
-			q.WriteString(" AND " + before)
-			args = append(args, c.Nanos, c.RunID)
-			if strings.Count(before, "?") == 3 {
-				args = append(args, c.EventID)
-			}
+			q.WriteString(" AND (" + strings.Join(order, ", ") + ") < (?" + strings.Repeat(", ?", len(order)-1) + ")")
+			args = append(args, []any{c.Nanos, c.RunID, c.EventID}[:len(order)]...)
 		}
 	}
 	n := store.Page(f)
-	q.WriteString(order + " LIMIT ?")
+	q.WriteString(" ORDER BY " + strings.Join(order, " DESC, ") + " DESC LIMIT ?")
 	out, err := collect(ctx, db, scanJSON[T], q.String(), append(args, n+1)...)
 	if err != nil {
 		return nil, "", failure(ctx, op, err)

@@ -69,7 +69,7 @@ func (s *session) one(query string, args ...any) scanner {
 }
 
 func (r *rows) Request(digest store.RequestDigest) (runID string, at, delivered time.Time, err error) {
-	if r.schema < 7 { // a read-only file of an earlier version without request records
+	if r.schema < requestsVersion { // a read-only file of an earlier version without request records
 		return "", at, delivered, lathe.ErrNotFound
 	}
 	var recorded, sent int64
@@ -131,7 +131,7 @@ func (r *rows) PutSignal(f *store.Signal) error {
 }
 
 func (r *rows) Signals(runID string) ([]store.Signal, error) {
-	if r.schema < 2 { // a read-only file of an earlier version without signals
+	if r.schema < signalsVersion { // a read-only file of an earlier version without signals
 		return nil, nil
 	}
 	return collect(r.ctx, r.db, func(scan scanner) (store.Signal, error) {

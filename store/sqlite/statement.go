@@ -12,9 +12,10 @@ const (
 	lastEvent = "SELECT last_id FROM run WHERE run_id = ?"
 	addEvent  = "INSERT INTO event (run_id, id, body) VALUES (?, ?, ?)"
 	addRun    = "INSERT INTO run (run_id, last_id, started, updated, session_id, principal, status, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING"
-	moveRun   = "UPDATE run SET last_id = ?1, updated = ?2, summary = ?3 WHERE run_id = ?4 AND last_id = ?5"
-	turnRun   = "UPDATE run SET last_id = ?1, updated = ?2, summary = ?3, status = ?6 WHERE run_id = ?4 AND last_id = ?5"
-	addCall   = `INSERT INTO model_call (run_id, event_id, time, summary) VALUES (?, ?, ?, ?)
+	// moveRun and turnRun update a run whose log ends at ?5. Only turnRun changes the status, and so its index.
+	moveRun = "UPDATE run SET last_id = ?1, updated = ?2, summary = ?3 WHERE run_id = ?4 AND last_id = ?5"
+	turnRun = "UPDATE run SET last_id = ?1, updated = ?2, summary = ?3, status = ?6 WHERE run_id = ?4 AND last_id = ?5"
+	addCall = `INSERT INTO model_call (run_id, event_id, time, summary) VALUES (?, ?, ?, ?)
 		ON CONFLICT (run_id, event_id) DO UPDATE SET summary = excluded.summary`
 	addConversation = "INSERT INTO conversation (run_id, event_id, last) VALUES (?, ?, ?)"
 	hasMessage      = "SELECT 1 FROM message WHERE digest = ?"
@@ -32,13 +33,13 @@ type statements map[string]*sql.Stmt
 
 // prepare prepares the statements. They are closed with the file.
 func (d *database) prepare(ctx context.Context) error {
-	d.does = statements{}
+	d.prepared = statements{}
 	for _, query := range []string{lastEvent, addEvent, addRun, moveRun, turnRun, addCall, addConversation, hasMessage, addMessage, findRequest, addRequest, forgetRequests, setPoint, releasePoint} {
 		st, err := d.write.PrepareContext(ctx, query)
 		if err != nil {
 			return err
 		}
-		d.does[query] = st
+		d.prepared[query] = st
 	}
 	return nil
 }
@@ -46,12 +47,12 @@ func (d *database) prepare(ctx context.Context) error {
 // prepared is a transaction that executes prepared statements where there are any.
 type prepared struct {
 	*sql.Tx
-	does statements
+	statements statements
 }
 
 // ExecContext implements [querier].
 func (p prepared) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if st := p.does[query]; st != nil {
+	if st := p.statements[query]; st != nil {
 		return p.StmtContext(ctx, st).ExecContext(ctx, args...)
 	}
 	return p.Tx.ExecContext(ctx, query, args...)
@@ -59,7 +60,7 @@ func (p prepared) ExecContext(ctx context.Context, query string, args ...any) (s
 
 // QueryRowContext implements [querier].
 func (p prepared) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	if st := p.does[query]; st != nil {
+	if st := p.statements[query]; st != nil {
 		return p.StmtContext(ctx, st).QueryRowContext(ctx, args...)
 	}
 	return p.Tx.QueryRowContext(ctx, query, args...)

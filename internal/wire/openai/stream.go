@@ -134,7 +134,8 @@ func (w *ChunkWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 // size, and so on.
 func (w *ChunkWriter) close(dst wire.JSON, from int) wire.JSON {
 	size := len(dst) - from
-	if dst = dst.Raw(w.tail); !w.padded {
+	dst = dst.Raw(w.tail)
+	if !w.padded {
 		return dst
 	}
 	return dst[:len(dst)-len("}\n\n")].Lit(`,"obfuscation":"`).Lit(wire.Padding(size)).Lit("\"}\n\n")
@@ -210,7 +211,8 @@ func (w *ChunkWriter) advance(dst wire.JSON) wire.JSON {
 		if !c.argsSent && !c.cut {
 			dst = w.args(dst, c, "{}")
 		}
-		if c.closed, w.open = true, nil; w.fold != nil {
+		c.closed, w.open = true, nil
+		if w.fold != nil {
 			w.fold.endCall()
 		}
 	}
