@@ -11,7 +11,7 @@ func Check(b []byte, lim Limits) error { return check(b, lim, checkAll) }
 func checkLoose(b []byte) error { return check(b, Limits{}, checkText) }
 
 func check(b []byte, lim Limits, rules rules) error {
-	c := checker{lim: lim.orDefault(), rules: rules}
+	c := checker{lim: lim.orDefault(), rules: rules, keys: new([64][]byte)}
 	i, kind := c.value(b, 0)
 	if kind == "" {
 		if i = SkipSpace(b, i); i < len(b) {
@@ -40,8 +40,8 @@ const fewKeys = 32
 type checker struct {
 	lim   Limits
 	rules rules
-	keys  [64][]byte // keys of the open objects that have few keys, innermost object last
-	n     int        // number of elements of keys in use
+	keys  *[64][]byte // keys of the open objects that have few keys, innermost object last; nil if only the grammar is checked
+	n     int         // number of elements of keys in use
 }
 
 // An object is what the checker knows of a JSON object whose end was not read.

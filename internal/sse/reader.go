@@ -119,19 +119,15 @@ func (r *Reader) readLine() error {
 				continue
 			}
 		}
-		end := bytes.IndexAny(buf, "\r\n")
-		if end < 0 {
-			r.line = append(r.line, buf...)
-		} else {
-			r.line = append(r.line, buf[:end]...)
-		}
-		if !r.started && (end >= 0 || len(r.line) >= len(byteOrderMark)) {
+		end := lineEnd(buf)
+		r.line = append(r.line, buf[:end]...)
+		if !r.started && (end < len(buf) || len(r.line) >= len(byteOrderMark)) {
 			r.line, r.started = bytes.TrimPrefix(r.line, []byte(byteOrderMark)), true
 		}
 		if len(r.line) > r.opts.MaxLine {
 			return ErrLineTooLong
 		}
-		if end < 0 {
+		if end == len(buf) {
 			r.take(len(buf))
 			continue
 		}
@@ -144,6 +140,16 @@ func (r *Reader) readLine() error {
 		r.take(next)
 		return nil
 	}
+}
+
+// lineEnd returns the index of the first CR or LF, or len(b). It is much faster than bytes.IndexAny.
+func lineEnd(b []byte) int {
+	for _, end := range []byte("\n\r") {
+		if i := bytes.IndexByte(b, end); i >= 0 {
+			b = b[:i]
+		}
+	}
+	return len(b)
 }
 
 const byteOrderMark = "\xEF\xBB\xBF"

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -90,7 +91,11 @@ type place struct {
 // that are not null to rest.
 func (c *parsedChunk) members(obj []byte, rest *[]extraMember, known []place) {
 	for key, v := range rawjson.Members(obj) {
-		i := slices.IndexFunc(known, func(p place) bool { return rawjson.EqualKey(key, p.name) })
+		name := key[1 : len(key)-1]
+		if bytes.IndexByte(name, '\\') >= 0 {
+			name = unquoted(key)
+		}
+		i := slices.IndexFunc(known, func(p place) bool { return string(name) == p.name })
 		switch {
 		case i >= 0:
 			if *known[i].to != nil {
