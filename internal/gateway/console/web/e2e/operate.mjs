@@ -229,6 +229,8 @@ export default async function operate({ page, context, base, view, server: lathe
     await open(path, title);
     await page.getByText(has).first().waitFor();
     if (path === "audit") {
+      if (view.isMobile) await page.getByRole("button", { name: "Filters" }).press("Enter");
+      await page.getByLabel("Search").fill("ApprovalResolved");
       const entry = page.locator(".tbody .tr", { hasText: "Tool call" }).filter({ hasText: "approved" }).first(), fold = entry.locator(".audit-fold");
       check("days are headings", await page.locator(".tbody .tr.heading").first().innerText().then((t) => /20\d\d/.test(t)));
       check("a call is one row, with its decision and approver", /Tool call \d lines/.test(await fold.innerText()) && /approved\s+tools\.ask/.test(await entry.innerText()));
@@ -237,12 +239,13 @@ export default async function operate({ page, context, base, view, server: lathe
       await page.locator(".audit-inner", { hasText: "Approval resolved" }).first().waitFor();
       check("it opens into its lines", [await fold.getAttribute("aria-expanded"), await page.locator(".audit-inner").count() >= 5], ["true", true]);
       await axe("the lines of a call");
+      await shot("audit-open");
       await fold.press("Enter");
-      if (view.isMobile) await page.getByRole("button", { name: "Filters" }).press("Enter");
+      await page.getByLabel("Search").fill("");
       const count = () => page.getByRole("table").getAttribute("aria-rowcount").then(Number), folded = await count();
       await page.getByLabel("every line").check();
       check("each line for itself", await count() > folded);
-      if (view.isMobile) check("who, what and when of a line", await page.locator(".tbody .tr:not(.heading)").first().locator("[data-col]").evaluateAll((all) => all.map((c) => c.dataset.col)), ["audit-time", "audit-what", "outcome", "audit-who", "audit-tool", "decision"]);
+      if (view.isMobile) check("who, what and when of a line", await page.locator(".tbody .tr:not(.heading)").first().locator("[data-col]").evaluateAll((all) => all.map((c) => c.dataset.col)), ["audit-time", "audit-what", "outcome", "audit-who", "audit-tool", "decision", "took"]);
       await page.locator(".tbody .tr:not(.heading)").first().press("Enter");
       const line = page.getByRole("complementary", { name: /^Line \d+$/ });
       await line.waitFor();

@@ -165,6 +165,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await sent.getByRole("button", { name: "calculator" }).press("Enter");
   check("a tool's schema", await sent.getByRole("region", { name: /^Schema of calculator/ }).innerText().then((t) => t.includes("expression")));
   check("how the answer ended", /Ended because it calls tools · tool_calls/.test((await sent.getByRole("region", { name: /^Answer of/ }).innerText()).replace(/\s+/g, " ")));
+  await shot("exchange-tool");
   await sent.locator("summary", { hasText: "Request as JSON" }).press("Enter");
   const written = JSON.parse(await sent.getByRole("region", { name: /^Request as JSON/ }).textContent());
   check("the request as JSON", [written.model, written.messages, written.tools.some((t) => t.function.name === "calculator" && t.function.parameters.properties.expression)], ["sim/demo", [{ role: "user", content: "What is 7 + 35?" }], true]);

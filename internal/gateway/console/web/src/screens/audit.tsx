@@ -67,7 +67,7 @@ function What({ of: { entry, line, open, inner, toggle } }: { of: Shown }) {
   return <button type="button" class="plain audit-fold" aria-expanded={open ?? false} onClick={toggle}><span aria-hidden="true">{open ? "▾" : "▸"} </span>{folds[entry.kind]} <span class="soft small">{count(entry.lines.length, "line")}</span></button>;
 }
 
-const Took = ({ of: { ms, waited } }: { of: Summary }) => <span class="num" title={waited === undefined ? undefined : `${measured(waited)} until the approval`}>{ms === undefined ? "" : measured(ms)}{waited !== undefined && <span class="soft"> +{measured(waited)}</span>}</span>;
+const Took = ({ of: { ms, waited } }: { of: Summary }) => ms === undefined && waited === undefined ? null : <span class="num" title={waited === undefined ? undefined : `${measured(waited)} until the approval`}>{ms === undefined ? "" : measured(ms)}{waited !== undefined && <span class="soft"> +{measured(waited)}</span>}</span>;
 
 const cell = (show: (r: Shown) => ComponentChildren) => (r: Row) => r.day === undefined ? show(r) : null;
 const columns: Column<Row>[] = [
@@ -78,7 +78,7 @@ const columns: Column<Row>[] = [
   { key: "audit-tool", title: "Tool", cell: cell(({ line, inner }) => inner ? null : <Seen text={line.tool ?? ""} />), phone: 2 },
   { key: "decision", title: "Decision", cell: cell(({ of }) => of.decision ? <><Badge kind={kinds[of.decision] ?? ""}>{words(of.decision)}</Badge> <Reason of={of} /></> : null), width: "minmax(0, 1.8fr)", phone: 2 },
   { key: "outcome", title: "Outcome", cell: cell(({ of }) => of.outcome && <StateBadge of={of.outcome} />), width: "9.2rem", phone: true },
-  { key: "took", title: "Took", cell: cell(({ of }) => <Took of={of} />), width: "6rem", align: "end" },
+  { key: "took", title: "Took", cell: cell(({ of }) => <Took of={of} />), width: "6rem", align: "end", phone: 2 },
   { key: "by", title: "Key", cell: cell(({ line, inner }) => inner ? null : <Who of={line} />), width: "5rem" },
   { key: "run", title: "Run", cell: cell(({ line, inner }) => inner ? null : <RunId id={line.run_id} />), width: "6.5rem" },
 ];
