@@ -233,7 +233,7 @@ export default async function operate({ page, context, base, view, server: lathe
       await page.getByLabel("Search").fill("ApprovalResolved");
       const entry = page.locator(".tbody .tr", { hasText: "Tool call" }).filter({ hasText: "approved" }).first(), fold = entry.locator(".audit-fold");
       check("days are headings", await page.locator(".tbody .tr.heading").first().innerText().then((t) => /20\d\d/.test(t)));
-      check("a call is one row, with its decision and approver", /Tool call \d lines/.test(await fold.innerText()) && /approved\s+tools\.ask/.test(await entry.innerText()));
+      check("a call is one row, with its decision and approver", /Tool call \d lines/.test(await fold.innerText()) && /approved\s+by \w+, tools\.ask/.test(await entry.innerText()));
       if (!view.isMobile) check("how long it took, and waited", /^(< 1|[\d.]+) m?s \+/.test(await entry.locator('[data-col="took"]').innerText()));
       await fold.press("Enter");
       await page.locator(".audit-inner", { hasText: "Approval resolved" }).first().waitFor();

@@ -108,7 +108,7 @@ function ModelCall({ events, started, finished, known, shown }: { events: RunEve
         {d?.dropped?.length ? <><dt>Left out</dt><dd><Seen text={d.dropped.join(", ")} /> <span class="soft">of the request, which the model server has no form for</span></dd></> : null}
         {d?.faults?.length ? <><dt>Faults</dt><dd><Seen text={d.faults.map((f) => f.kind).join(", ")} /></dd></> : null}
         {finished?.content?.error_message && <><dt>It said</dt><dd><Seen text={finished.content.error_message} /></dd></>}
-        {d?.upstream_request_id && <><dt>Request id there</dt><dd class="mono"><Seen text={d.upstream_request_id} /> <Copy icon text={d.upstream_request_id} label="Copy the request id" /></dd></>}
+        {d?.upstream_request_id && <><dt>Request id there</dt><dd class="mono exchange-id"><Seen text={d.upstream_request_id} /> <Copy icon text={d.upstream_request_id} label="Copy the request id" /></dd></>}
       </dl></section>
     </div>
     <details open={open} onToggle={(e) => { if (e.target === e.currentTarget) set(e.currentTarget.open); }}><summary class="small">Messages, tools and answer</summary>{open && <div class="exchange-halves">

@@ -21,6 +21,9 @@ interface Audit { ok: boolean; broken?: string; lines: number; files: number; he
 const what = (l: Line) => l.type || l.kind;
 const said = (name: string) => { if (name === "Call") return "Tool call begins"; const w = words(name.replace(/([a-z])(?=[A-Z])/g, "$1 ")); return w.charAt(0).toUpperCase() + w.slice(1).toLowerCase(); };
 
+// short is such a name below that of its call.
+const short = (name: string) => { const rest = name.replace(/^(?:Tool|Model) call /, ""); return rest.charAt(0).toUpperCase() + rest.slice(1); };
+
 // keyOf is the key that caused a line, "" for none. The approver of a decision is named beside the decision.
 const keyOf = (l: Line) => !l.decision && l.by || l.principal || "", noKey = "no key";
 const whoOf = (l: Line) => keyOf(l) || (["begin", "rotated", "recovered"].includes(l.kind) ? "gateway" : noKey);
@@ -28,7 +31,7 @@ const Who = ({ of: l }: { of: Line }) => <span class={keyOf(l) ? "" : "soft"}><S
 
 // Reason is the rule and the approver of a decision.
 function Reason({ of: { rule, by } }: { of: Summary }) {
-  const text = [rule, by && `by ${by}`].filter(Boolean).join(", ");
+  const text = [by && `by ${by}`, rule].filter(Boolean).join(", ");
   return <span class="soft" title={visible(text)}><Seen text={text} /></span>;
 }
 
@@ -63,7 +66,7 @@ const folds = { tool: "Tool call", model: "Model call", line: "" };
 
 // What names an entry, with a button that opens its lines.
 function What({ of: { entry, line, open, inner, toggle } }: { of: Shown }) {
-  if (!entry || entry.lines.length < 2) return <span class={inner ? "audit-inner" : ""} title={visible(what(line))}><Seen text={said(what(line))} /></span>;
+  if (!entry || entry.lines.length < 2) return <span class={inner ? "audit-inner" : ""} title={visible(what(line))}><Seen text={inner ? short(said(what(line))) : said(what(line))} /></span>;
   return <button type="button" class="plain audit-fold" aria-expanded={open ?? false} onClick={toggle}><span aria-hidden="true">{open ? "▾" : "▸"} </span>{folds[entry.kind]} <span class="soft small">{count(entry.lines.length, "line")}</span></button>;
 }
 
@@ -71,15 +74,15 @@ const Took = ({ of: { ms, waited } }: { of: Summary }) => ms === undefined && wa
 
 const cell = (show: (r: Shown) => ComponentChildren) => (r: Row) => r.day === undefined ? show(r) : null;
 const columns: Column<Row>[] = [
-  { key: "n", title: "Line", cell: cell(({ line, entry }) => <span class="num">{entry && entry.lines.length > 1 ? `${entry.lines[0]!.n}–${line.n}` : line.n}</span>), width: "5.5rem", phone: false },
+  { key: "n", title: "Line", cell: cell(({ line, entry }) => <span class="num">{entry && entry.lines.length > 1 ? `${entry.lines[0]!.n}–${line.n}` : line.n}</span>), width: "4.8rem", phone: false },
   { key: "audit-time", title: "Time", cell: cell(({ line }) => clock(line)), width: "6.8rem", phone: true },
   { key: "audit-what", title: "What", cell: cell((r) => <What of={r} />), width: "minmax(9rem, 1.2fr)", phone: true },
   { key: "audit-who", title: "Who", cell: cell(({ line }) => <Who of={line} />), phone: "only" },
   { key: "audit-tool", title: "Tool", cell: cell(({ line, inner }) => inner ? null : <Seen text={line.tool ?? ""} />), phone: 2 },
-  { key: "decision", title: "Decision", cell: cell(({ of }) => of.decision ? <><Badge kind={kinds[of.decision] ?? ""}>{words(of.decision)}</Badge> <Reason of={of} /></> : null), width: "minmax(0, 1.8fr)", phone: 2 },
-  { key: "outcome", title: "Outcome", cell: cell(({ of }) => of.outcome && <StateBadge of={of.outcome} />), width: "9.2rem", phone: true },
+  { key: "decision", title: "Decision", cell: cell(({ of }) => of.decision ? <><Badge kind={kinds[of.decision] ?? ""}>{words(of.decision)}</Badge> <Reason of={of} /></> : null), width: "minmax(0, 2.4fr)", phone: 2 },
+  { key: "outcome", title: "Outcome", cell: cell(({ of }) => of.outcome && <StateBadge of={of.outcome} />), width: "8.6rem", phone: true },
   { key: "took", title: "Took", cell: cell(({ of }) => <Took of={of} />), width: "6rem", align: "end", phone: 2 },
-  { key: "by", title: "Key", cell: cell(({ line, inner }) => inner ? null : <Who of={line} />), width: "5rem" },
+  { key: "by", title: "Key", cell: cell(({ line, inner }) => inner ? null : <Who of={line} />), width: "4.4rem" },
   { key: "run", title: "Run", cell: cell(({ line, inner }) => inner ? null : <RunId id={line.run_id} />), width: "6.5rem" },
 ];
 
