@@ -140,18 +140,19 @@ type AuditState struct {
 
 // An AuditLine is one line of the audit log, without arguments and results. A field that the line does not have is empty.
 type AuditLine struct {
-	N         int64     `json:"n"` // number of the line
-	Time      time.Time `json:"time"`
-	Kind      string    `json:"kind"`                // "begin", "rotated", "recovered", "event", "call", "removed" or "changed"
-	Type      string    `json:"type,omitempty"`      // type of the event if Kind is "event"
-	Principal string    `json:"principal,omitempty"` // principal of the run
-	RunID     string    `json:"run_id,omitempty"`
-	Tool      string    `json:"tool,omitempty"`
-	Decision  string    `json:"decision,omitempty"`
-	Rule      string    `json:"rule,omitempty"` // policy rule that decided
-	By        string    `json:"by,omitempty"`   // who decided about the call or made the change
-	Status    string    `json:"status,omitempty"`
-	Prev      string    `json:"prev,omitempty"` // hash of the line before it
+	N          int64     `json:"n"` // number of the line
+	Time       time.Time `json:"time"`
+	Kind       string    `json:"kind"`                // "begin", "rotated", "recovered", "event", "call", "removed" or "changed"
+	Type       string    `json:"type,omitempty"`      // type of the event if Kind is "event"
+	Principal  string    `json:"principal,omitempty"` // principal of the run
+	RunID      string    `json:"run_id,omitempty"`
+	ToolCallID string    `json:"tool_call_id,omitempty"` // of the tool call that the line is about
+	Tool       string    `json:"tool,omitempty"`
+	Decision   string    `json:"decision,omitempty"`
+	Rule       string    `json:"rule,omitempty"` // policy rule that decided
+	By         string    `json:"by,omitempty"`   // who decided about the call or made the change
+	Status     string    `json:"status,omitempty"`
+	Prev       string    `json:"prev,omitempty"` // hash of the line before it
 }
 
 // A VersionState identifies the version of the program and its store.

@@ -164,7 +164,7 @@ func (s *served) Audit(ctx context.Context, limit int) (*server.AuditState, erro
 			ring = slices.Delete(ring, 0, 1)
 		}
 		f, _ := e.Fields() // without fields if the event cannot be decoded
-		ring = append(ring, server.AuditLine{N: e.N, Time: e.Time, Kind: string(e.Kind), Type: f.Type, Principal: e.Principal, RunID: f.RunID, Tool: f.Tool,
+		ring = append(ring, server.AuditLine{N: e.N, Time: e.Time, Kind: string(e.Kind), Type: f.Type, Principal: e.Principal, RunID: f.RunID, ToolCallID: f.ToolCallID, Tool: f.Tool,
 			Decision: f.Decision, Rule: f.Rule, By: f.By, Status: f.Status, Prev: e.Prev})
 	}
 	slices.Reverse(ring)

@@ -100,6 +100,37 @@ func TestStateOfTheServer(t *testing.T) {
 	}
 }
 
+// The lines of one tool call have its run and its id, by which a client can group them.
+func TestStateNamesTheCallOfAnAuditLine(t *testing.T) {
+	a := open(t, "audit: {path: '"+filepath.Join(t.TempDir(), "audit.jsonl")+"'}\n", nil)
+	h := a.Handler()
+	if status, body := call(t, h, "", "POST", "/api/tools/calculator/call", `{"arguments":{"expression":"1"}}`); status != 200 {
+		t.Fatal(status, body)
+	}
+	_, body := call(t, h, "", "GET", "/api/audit", "")
+	var got struct {
+		Data []struct {
+			Type       string
+			RunID      string `json:"run_id"`
+			ToolCallID string `json:"tool_call_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]bool{}
+	for _, l := range got.Data {
+		if l.RunID != "" && l.ToolCallID == "call_1" {
+			types[l.Type] = true
+		}
+	}
+	for _, want := range []string{"ToolCallPlanned", "Call", "ToolCallResult"} {
+		if !types[want] {
+			t.Errorf("no line of type %s has the call's id: %s", want, body)
+		}
+	}
+}
+
 func TestStateShowsABrokenAuditLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	a := open(t, "audit: {path: '"+path+"'}\n", nil)

@@ -1,15 +1,22 @@
 // The cards of calls: parallel calls told apart, their progress and time, why one failed, and results by what they are.
 
 import { ask, config, mcp, model } from "./models.mjs";
-import { begin } from "./runs.mjs";
+import { begin, settle } from "./runs.mjs";
 
 const { port } = await model();
 export const files = { "lathe.yaml": config(port), "mcp.cjs": mcp };
 export const args = ["--store", "memory"];
 
-export default async function ({ page, base, check, axe, shot }) {
+export default async function ({ page, base, check, axe, shot, view }) {
+  await settle(base, await begin(base, "Hello!", { model: "down", session: "chat-down" }));
   await page.goto(base);
   await page.waitForSelector("#health.up");
+  await page.locator(".tries button").first().waitFor();
+  check("questions for the tools that there are", (await page.locator(".tries button").allTextContents()).slice(0, 2), ["What is 7 + 35, and what time is it in Tokyo?", "Show me with an example what t__fail does."]);
+  if (!view.isMobile) {
+    await page.locator(".chats li", { hasText: "Hello!" }).locator(".chat-state").waitFor();
+    check("the state of a chat in words", [await page.locator(".chats .chat-state").innerText(), await page.locator(".chats li a").getAttribute("title")], ["✗ failed", "Hello! · The newest answer failed."]);
+  }
   await ask(page, "@@three", { end: false });
   const card = (label) => page.locator(".tool", { hasText: `label: "${label}"` });
   await card("A").locator("progress").waitFor();
@@ -20,6 +27,7 @@ export default async function ({ page, base, check, axe, shot }) {
   await axe("running");
   await shot("running");
   await page.waitForSelector("#stop", { state: "hidden" });
+  check("what a tool may change, with its meaning", [await card("A").locator(".tag").innerText(), await card("A").locator(".tag").getAttribute("title")], ["read only", "It changes nothing."]);
   check("how long they took", /completed · [\d.]+ s/.test(await card("A").locator(".state").textContent()));
   check("the group", /3 calls in one step: 2 completed, 1 failed/.test(await page.locator(".tool-group > .meta").textContent()));
   check("why it failed", (await page.locator(".tool.failed").textContent()).includes("disk full"));

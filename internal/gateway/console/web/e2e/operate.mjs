@@ -145,6 +145,18 @@ export default async function operate({ page, context, base, view, server: lathe
   await axe("a tool with a result");
   await shot("tool");
 
+  // A tool that asks: what will happen is said before the call, and a chat can make it.
+  await open("tools/calculator", "calculator");
+  await page.locator("#try-will", { hasText: "asks first" }).waitFor();
+  check("why, and no call from here", [/A person has to approve this call, by rule tools\.ask/.test(await page.locator("#try-will").innerText()), await page.getByRole("button", { name: "Call", exact: true }).isDisabled()], [true, true]);
+  await page.getByLabel("expression required").fill("1 + 1");
+  await axe("a tool that asks");
+  await page.getByRole("button", { name: "Call it in a chat…" }).press("Enter");
+  await page.waitForSelector(".welcome");
+  check("the call is written for the chat", await page.inputValue("#prompt"), 'Call the tool calculator once, with exactly these arguments: {"expression": "1 + 1"}');
+  await page.fill("#prompt", "");
+  await open("tools/get_current_time", "get_current_time");
+
   // The switch: a disabled tool is denied at once, here and in the list; enabling brings it back.
   await page.getByLabel("Reason, shown to people").fill("It is being looked at.");
   await page.getByRole("button", { name: "Disable the tool" }).press("Enter");
@@ -217,15 +229,39 @@ export default async function operate({ page, context, base, view, server: lathe
     await open(path, title);
     await page.getByText(has).first().waitFor();
     if (path === "audit") {
-      if (view.isMobile) check("who, what and when of a line", await page.locator(".tbody .tr").first().locator("[data-col]").evaluateAll((all) => all.map((c) => c.dataset.col)), ["audit-time", "audit-what", "outcome", "audit-who", "audit-tool", "decision"]);
-      await page.locator(".tbody .tr").first().press("Enter");
+      if (view.isMobile) await page.getByRole("button", { name: "Filters" }).press("Enter");
+      await page.getByLabel("Search").fill("ApprovalResolved");
+      const entry = page.locator(".tbody .tr", { hasText: "Tool call" }).filter({ hasText: "approved" }).first(), fold = entry.locator(".audit-fold");
+      check("days are headings", await page.locator(".tbody .tr.heading").first().innerText().then((t) => /20\d\d/.test(t)));
+      check("a call is one row, with its decision and approver", /Tool call \d lines/.test(await fold.innerText()) && /approved\s+by \w+, tools\.ask/.test(await entry.innerText()));
+      if (!view.isMobile) check("how long it took, and waited", /^(< 1|[\d.]+) m?s \+/.test(await entry.locator('[data-col="took"]').innerText()));
+      await fold.press("Enter");
+      await page.locator(".audit-inner", { hasText: "Approval resolved" }).first().waitFor();
+      check("it opens into its lines", [await fold.getAttribute("aria-expanded"), await page.locator(".audit-inner").count() >= 5], ["true", true]);
+      await axe("the lines of a call");
+      await shot("audit-open");
+      await fold.press("Enter");
+      await page.getByLabel("Search").fill("");
+      const count = () => page.getByRole("table").getAttribute("aria-rowcount").then(Number), folded = await count();
+      await page.getByLabel("every line").check();
+      check("each line for itself", await count() > folded);
+      if (view.isMobile) check("who, what and when of a line", await page.locator(".tbody .tr:not(.heading)").first().locator("[data-col]").evaluateAll((all) => all.map((c) => c.dataset.col)), ["audit-time", "audit-what", "outcome", "audit-who", "audit-tool", "decision", "took"]);
+      await page.locator(".tbody .tr:not(.heading)").first().press("Enter");
       const line = page.getByRole("complementary", { name: /^Line \d+$/ });
       await line.waitFor();
       check("the hashes are folded on a phone", await line.locator("details").evaluate((d) => d.open), !view.isMobile);
       if (view.isMobile) await line.locator("summary", { hasText: "Hashes" }).press("Enter");
       check("its place in the chain", /chain\s+whole\s+Hashes\s+hash\s+[0-9a-f]{64}\s+Copy the hash\s+previous hash\s+[0-9a-f]{64}\s+Copy the previous hash/.test(await line.innerText()));
       await axe("a line");
-      await page.getByRole("button", { name: "Close" }).press("Enter");
+      check("the state of the chain stays in view", await page.locator(".audit-chain").isVisible());
+      const all = await count();
+      await page.getByRole("button", { name: "Only this run" }).press("Enter");
+      await page.waitForFunction(() => /^(run|call)_/.test(new URL(location.href).searchParams.get("run") ?? ""));
+      check("the lines of a run", await count() < all);
+      await page.getByLabel("Run", { exact: true }).fill("");
+      await page.getByLabel("Key").selectOption("no key");
+      check("the lines of a key", await count() <= all);
+      await page.getByLabel("Key").selectOption("");
       await page.getByLabel("Search").fill("no line has this");
       await page.getByText("No line fits.").waitFor();
       await axe("a table without rows");

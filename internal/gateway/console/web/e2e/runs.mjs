@@ -159,6 +159,17 @@ export default async function test({ page, base, server, view, check, axe, shot 
   check("the filter of events is in the address", await page.getByLabel("Type").inputValue(), "ModelCallFinished");
   await page.getByRole("tab", { name: "Exchange" }).click();
   check("model calls", await page.locator(".panel article").count(), 2);
+  const sent = page.locator(".panel article").first(), facts = (await sent.getByRole("region", { name: /^Request of/ }).innerText()).replace(/\s+/g, " ");
+  check(`the request: ${facts}`, /Messages 1 message, \d+ bytes as JSON Tools \d+ tools?, .* as JSON Tool choice the model may call tools .*Parameters none set.* Tokens \d+ in/.test(facts));
+  await sent.getByText("Their definitions have the hash that the run recorded").waitFor();
+  await sent.getByRole("button", { name: "calculator" }).press("Enter");
+  check("a tool's schema", await sent.getByRole("region", { name: /^Schema of calculator/ }).innerText().then((t) => t.includes("expression")));
+  check("how the answer ended", /Ended because it calls tools · tool_calls/.test((await sent.getByRole("region", { name: /^Answer of/ }).innerText()).replace(/\s+/g, " ")));
+  await shot("exchange-tool");
+  await sent.locator("summary", { hasText: "Request as JSON" }).press("Enter");
+  const written = JSON.parse(await sent.getByRole("region", { name: /^Request as JSON/ }).textContent());
+  check("the request as JSON", [written.model, written.messages, written.tools.some((t) => t.function.name === "calculator" && t.function.parameters.properties.expression)], ["sim/demo", [{ role: "user", content: "What is 7 + 35?" }], true]);
+  check("all messages of the second call", await page.locator(".panel article").last().getByRole("region", { name: /^Request of/ }).innerText().then((t) => /3 messages/.test(t) && !t.includes("run log has")));
   await axe("exchange");
   await shot("exchange");
 

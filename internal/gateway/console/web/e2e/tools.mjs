@@ -41,6 +41,16 @@ export default async function ({ page, base, view, check, axe, shot }) {
   const rows = page.getByRole("region", { name: "Result", exact: true }).locator("tbody tr");
   await rows.first().waitFor();
   check("a table", await rows.count(), 3);
+  check("said beforehand", (await page.locator("#try-will").innerText()).startsWith("runs at once"));
+  const mine = page.locator(".tool-calls li").first();
+  check("the call is the newest of the last calls", /completed\s+[\d.<]+ m?s\s+just now from this page/.test((await mine.innerText()).replace(/\s+/g, " ")));
+  await mine.locator("summary").press("Enter");
+  await mine.locator(".result-view table").waitFor();
+  check("with its arguments", await mine.getByRole("region", { name: "Arguments of call 1 from this page" }).innerText().then((t) => t.includes('"n": 3')));
+  await axe("a call from this page");
+  await mine.locator("summary").press("Enter");
+  const hint = page.getByRole("region", { name: "Result", exact: true }).getByText("scroll sideways to see all");
+  check("whether the table scrolls sideways is said", await hint.count(), await rows.first().evaluate((r) => { const box = r.closest(".plain-table"); return Number(box.scrollWidth > box.clientWidth + 1); }));
   await shot("rows");
 
   // Another tool, whose result is a picture.

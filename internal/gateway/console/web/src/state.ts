@@ -32,3 +32,14 @@ export function ofResult(error: string): string {
   if (error === "policy_denied" || error === "approval_denied") return "denied";
   return error === "approval_expired" ? "expired" : error === "cancelled" ? error : "failed";
 }
+
+const effects = new Map<string, [name: string, about: string]>(Object.entries({
+  read_only: ["read only", "It changes nothing."], idempotent: ["repeatable", "It changes something; an equal call again changes nothing more."],
+  writes: ["writes", "It changes something, and is not repeated by itself."], undeclared: ["writes", "Not declared what it changes: it counts as a tool that changes something."],
+}));
+
+// effectOf returns the word for what a tool may change, and a sentence about it.
+export function effectOf(code: string): { name: string; about: string } {
+  const [name, about] = effects.get(code) ?? [words(code), ""];
+  return { name, about };
+}

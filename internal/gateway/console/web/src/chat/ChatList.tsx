@@ -12,7 +12,7 @@ import { chat } from "./chat";
 export interface ListedChat { session_id: string; title: string; updated: string; status: string; runs: number; pinned?: boolean }
 
 const day = 86_400_000; // ms
-const states: Record<string, [kind: string, word: string]> = { parked: ["wait", "waits for you"], running: ["run", "working"], failed: ["bad", "failed"] };
+const states: Record<string, [kind: string, sign: string, word: string, about: string]> = { parked: ["wait", "●", "waits", "It waits for you: a call asks for your approval, or a result is missing."], running: ["run", "◌", "answers", "An answer is being written."], failed: ["bad", "✗", "failed", "The newest answer failed."] };
 
 // groupOf names the days under which a chat is listed.
 function groupOf(c: ListedChat): string {
@@ -25,10 +25,10 @@ function groupOf(c: ListedChat): string {
 }
 
 function Row({ c, items }: { c: ListedChat; items: Item[] }) {
-  const [kind, word] = states[c.status] ?? [];
-  return <li class="chat-row"><Link to={`/chats/${enc(c.session_id)}`} title={visible(c.title)} aria-current={c.session_id === chat.id ? "page" : undefined}>
+  const [kind, sign, word, about] = states[c.status] ?? [];
+  return <li class="chat-row"><Link to={`/chats/${enc(c.session_id)}`} title={visible([c.title, about].filter(Boolean).join(" · "))} aria-current={c.session_id === chat.id ? "page" : undefined}>
     <span class="chat-name">{c.pinned && <span class="pinned">★ <span class="unseen">pinned </span></span>}{visible(c.title || "Untitled")}</span>
-    {word && <span class={`chat-state ${kind}`} title={word}><span class="unseen">{word}</span></span>}<span class="soft chat-when"><Time at={c.updated} /></span></Link><Menu label={`More about ${visible(c.title || "Untitled")}`} face={<Icon name="more" />} items={items} /></li>;
+    {word ? <span class={`chat-when chat-state ${kind}`}><span aria-hidden="true">{sign} </span>{word}</span> : <span class="soft chat-when"><Time at={c.updated} /></span>}</Link><Menu label={`More about ${visible(c.title || "Untitled")}`} face={<Icon name="more" />} items={items} /></li>;
 }
 
 // ChatList lists the chats, each with what itemsOf offers for it.

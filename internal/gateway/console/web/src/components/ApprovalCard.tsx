@@ -4,7 +4,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, now, Refusal, send } from "../api";
-import { count, words } from "../text/format";
+import { effectOf } from "../state";
+import { count } from "../text/format";
 import { content, entries } from "../text/jsontext.js";
 import { escapes, exactly, pieces, visible, writable } from "../text/visible.js";
 import { Copy, JsonView, Link, Pieces, Seen, StateBadge, Time } from "./basics";
@@ -228,7 +229,7 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
   return <div class={`card${decision ? " decided" : ""}${alone ? " card-box" : ""}`} role="group" aria-label={`Approval of ${visible(call.tool)}`} tabIndex={alone ? 0 : -1} ref={box} onKeyDown={keys}>
     {alone && <div class="approval-head"><h2><Seen text={call.tool} /></h2><StateBadge of="awaiting_approval" />{call.requested_at && <span class="soft small">asked <Time at={call.requested_at} /></span>}</div>}
     {!decision && <p class="card-ask">{call.effect === "read_only" ? "Should this call be made, exactly as it stands here?" : "This call changes something. Should it be made, exactly as it stands here?"}</p>}
-    <div class="card-halves"><div class="stack">{question}<dl class="facts">{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}{row("Expires", call.expires_at && <Time at={call.expires_at} due />)}</dl></div>
+    <div class="card-halves"><div class="stack">{question}<dl class="facts">{row("From", call.origin ?? known.origin)}{row("Effect", effectOf(call.effect ?? known.effect ?? "").name)}{row("Asked because of", why)}{row("Expires", call.expires_at && <Time at={call.expires_at} due />)}</dl></div>
     <div class="stack"><Reading text={text} />
     {alone ? <h3>Arguments, written by the model</h3> : <h2 class="label">Arguments, written by the model</h2>}
     <Exact call={call} />

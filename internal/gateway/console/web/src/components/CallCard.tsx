@@ -3,8 +3,9 @@
 
 import type { ComponentChildren, Ref } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { effectOf } from "../state";
 import { failureOf } from "../text/failure";
-import { count, duration, measured, words } from "../text/format";
+import { count, duration, measured } from "../text/format";
 import { entries } from "../text/jsontext.js";
 import { visible } from "../text/visible.js";
 import { JsonView, StateBadge } from "./basics";
@@ -78,7 +79,7 @@ export function CallCard({ call: c, open, toggle, now, summary, facts, instead }
   const asks = c.state === "awaiting_approval", failed = ["failed", "denied", "expired"].includes(c.state), running = c.state === "running";
   const line = c.args && !instead ? inOneLine(c.args) : "";
   return <details class={`tool${asks ? " asks" : ""}${failed ? " failed" : ""}`} open={open} onToggle={(e) => { if (e.currentTarget.open !== open) toggle(e.currentTarget.open); }}>
-    <summary ref={summary}><b>{visible(c.name)}</b>{line && <span class="tool-args" dir="auto">{line}</span>}{c.effect && <span class={`tag ${c.effect}`}>{words(c.effect)}</span>}
+    <summary ref={summary}><b>{visible(c.name)}</b>{line && <span class="tool-args" dir="auto">{line}</span>}{c.effect && <span class={`tag ${effectOf(c.effect).name}`} title={effectOf(c.effect).about}>{effectOf(c.effect).name}</span>}
       <span class="state"><StateBadge of={c.state}>{c.ms !== undefined ? ` · ${measured(c.ms)}` : running && c.since ? <> · <Elapsed since={c.since} now={now} /></> : null}</StateBadge></span>
       {failed && c.why && !(open && c.result && failureOf(c.result) === c.why) ? <span class="tool-why">{c.why}</span> : !open && c.result ? <span class="tool-out" dir="auto">{preview(c.result)}</span> : null}
       {running && c.progress && <Progress call={c} />}</summary>

@@ -29,13 +29,13 @@ function rowsOf(value: Entries | undefined): { columns: string[]; rows: Map<stri
   return columns.size > 0 && cells * 2 >= rows.length * columns.size ? { columns: [...columns], rows } : undefined;
 }
 
-const number = /^-?\d/;
+const number = /^-?\d/, short = 28; // characters of a cell that stays in one line
 
-function Table({ columns, rows }: NonNullable<ReturnType<typeof rowsOf>>) {
+function Table({ columns, rows, name }: NonNullable<ReturnType<typeof rowsOf>> & { name: string }) {
   const [most, set] = useState(mostRows);
   return <>
-    <PlainTable label={count(rows.length, "row")} head={columns.map(visible)} ends={columns.map((c) => rows.every((r) => number.test(r.get(c) ?? "0")))}>
-      {rows.slice(0, most).map((r, i) => <tr key={i}>{columns.map((c) => { const v = r.get(c) ?? ""; return <td key={c} dir="auto" class={number.test(v) ? "num end" : undefined}>{visible(content(v) ?? "")}</td>; })}</tr>)}
+    <PlainTable label={`${name}, ${count(rows.length, "row")}`} head={columns.map(visible)} ends={columns.map((c) => rows.every((r) => number.test(r.get(c) ?? "0")))}>
+      {rows.slice(0, most).map((r, i) => <tr key={i}>{columns.map((c) => { const v = r.get(c) ?? ""; return <td key={c} dir="auto" class={number.test(v) ? "num end" : v.length < short ? "short" : undefined}>{visible(content(v) ?? "")}</td>; })}</tr>)}
     </PlainTable>
     {rows.length > most && <button type="button" class="quiet small" onClick={() => set(Infinity)}>Show all {count(rows.length, "row")}</button>}
   </>;
@@ -126,7 +126,7 @@ export function ResultView({ text, files = [], failed, label, name = label }: { 
   const kind = failure ? "message" : said !== undefined ? "picture" : rows ? "table" : value?.of.length ? "tree" : diff.test(plain) ? "diff" : "text";
   return <>
     <div class="result-head"><h2 class="label">{label}</h2>{kind !== "text" && <button type="button" class="quiet small" aria-pressed={raw} onClick={() => set(!raw)}>{raw ? `As a ${kind}` : "Raw"}</button>}</div>
-    {raw || kind === "text" ? <JsonView text={text} label={name} class="result" /> : failure ? <FailureView of={failure} name={name} /> : kind === "diff" ? <Diff text={plain} name={name} /> : said !== undefined ? said && <p dir="auto">{prose(said)}</p> : <div class="result-view">{rows ? <Table {...rows} /> : <Tree value={value!} deep={0} />}</div>}
+    {raw || kind === "text" ? <JsonView text={text} label={name} class="result" /> : failure ? <FailureView of={failure} name={name} /> : kind === "diff" ? <Diff text={plain} name={name} /> : said !== undefined ? said && <p dir="auto">{prose(said)}</p> : <div class="result-view">{rows ? <Table {...rows} name={name} /> : <Tree value={value!} deep={0} />}</div>}
     {files.map((f, i) => <FileView key={i} file={f} />)}
   </>;
 }

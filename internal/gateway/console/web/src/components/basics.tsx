@@ -98,7 +98,16 @@ export function JsonView({ text, exact = false, label, copy = true, class: name 
 // PlainTable is a table of a few rows, at most 9 columns of which have labels on a phone: there each row is a card. ends are the columns whose heads stand at
 // the end, over numbers.
 export function PlainTable({ label, head, ends = [], children }: { label: string; head: string[]; ends?: boolean[]; children: ComponentChildren }) {
-  return <div class="plain-table" tabIndex={0} role="region" aria-label={label} style={Object.fromEntries(head.map((h, i) => [`--h${i + 1}`, JSON.stringify(h)]))}><table><thead><tr>{head.map((h, i) => <th key={h} scope="col" class={ends[i] ? "end" : undefined}>{h}</th>)}</tr></thead><tbody>{children}</tbody></table></div>;
+  const box = useRef<HTMLDivElement>(null), [over, set] = useState({ wide: false, more: false }); // wide: it scrolls sideways, more: there is more at the end
+  useEffect(() => {
+    const el = box.current!, look = () => { const wide = el.scrollWidth > el.clientWidth + 1, more = wide && el.scrollLeft + el.clientWidth < el.scrollWidth - 1; set((o) => o.wide === wide && o.more === more ? o : { wide, more }); };
+    const observer = new ResizeObserver(look);
+    observer.observe(el);
+    observer.observe(el.firstElementChild!);
+    el.addEventListener("scroll", look, { passive: true });
+    return () => { observer.disconnect(); el.removeEventListener("scroll", look); };
+  }, []);
+  return <>{over.wide && <p class="soft small">{head.length} columns: scroll sideways to see all →</p>}<div ref={box} class={`plain-table${over.more ? " more" : ""}`} tabIndex={0} role="region" aria-label={label} style={Object.fromEntries(head.map((h, i) => [`--h${i + 1}`, JSON.stringify(h)]))}><table><thead><tr>{head.map((h, i) => <th key={h} scope="col" class={ends[i] ? "end" : undefined}>{h}</th>)}</tr></thead><tbody>{children}</tbody></table></div></>;
 }
 
 // seen replaces what cannot be seen in the texts among children.

@@ -16,7 +16,7 @@ const partNames = { first: "Until the first token", approval: "Awaiting approval
 const least = 1000; // µs of a stretch that is named
 
 // Given is what a model call was sent: what is new in it, and all of it when asked for. of tells the part apart from others of its kind.
-export function Given({ events, at, of = "" }: { events: RunEvent[]; at: number; of?: string }) {
+export function Given({ events, at, of = "", name = "Input" }: { events: RunEvent[]; at: number; of?: string; name?: string }) {
   const [whole, set] = useState(false);
   const { items, system, from } = useMemo(() => {
     const before = events.filter((e) => e.event_id !== undefined && e.event_id < at), { items, history, system } = itemsOf(before);
@@ -25,7 +25,7 @@ export function Given({ events, at, of = "" }: { events: RunEvent[]; at: number;
     return { items, system, from: fresh < 0 ? history : fresh };
   }, [events.length, at]);
   const more = from + (system ? 1 : 0);
-  return <section class="stack span-given" aria-label={`Input${of}`}><div class="result-head"><h2 class="label">Input</h2>{more > 0 && <button type="button" class="quiet small" aria-expanded={whole} onClick={() => set(!whole)}>{whole ? "Only what is new" : `All, ${more} before`}</button>}</div>
+  return <section class="stack span-given" aria-label={`${name}${of}`}><div class="result-head"><h2 class="label">{name}</h2>{more > 0 && <button type="button" class="quiet small" aria-expanded={whole} onClick={() => set(!whole)}>{whole ? "Only what is new" : `All, ${more} before`}</button>}</div>
     {whole && system && <Said role="system" text={system} />}
     {items.slice(whole ? 0 : from).map((i, n) => <Sent key={n} item={i} />)}</section>;
 }
@@ -42,11 +42,11 @@ function Sent({ item: i }: { item: Item }) {
 }
 
 // Made is what a model call came to: its text, and the calls that it makes.
-export function Made({ over, open, of = "" }: { over?: RunEvent; open: string; of?: string }) {
+export function Made({ over, open, of = "", name = "Output" }: { over?: RunEvent; open: string; of?: string; name?: string }) {
   const [raw, set] = useState(false), parts = over?.content?.message?.parts ?? [];
   const text = over ? parts.filter((p) => p.type === "text").map((p) => p.text ?? "").join("\n") : open, thought = parts.filter((p) => p.type.endsWith("reasoning")).map((p) => p.text ?? "").join("\n"), calls = parts.filter((p) => p.type === "tool_call");
   if (!text && !thought && !calls.length) return null;
-  return <section class="stack" aria-label={`Output${of}`}><div class="result-head"><h2 class="label">Output{over ? "" : ", so far"}</h2>{text && <button type="button" class="quiet small" aria-pressed={raw} onClick={() => set(!raw)}>{raw ? "Formatted" : "Raw"}</button>}</div>
+  return <section class="stack" aria-label={`${name}${of}`}><div class="result-head"><h2 class="label">{name}{over ? "" : ", so far"}</h2>{text && <button type="button" class="quiet small" aria-pressed={raw} onClick={() => set(!raw)}>{raw ? "Formatted" : "Raw"}</button>}</div>
     {thought && <details><summary class="small">Reasoning</summary><div class="run-text plain soft" dir="auto"><Pieces cut={pieces(thought, "\n\t")} /></div></details>}
     {text && <div class={`run-text${raw ? " plain" : ""}`} dir="auto">{raw ? <Pieces cut={pieces(text, "\n\t")} /> : <Markdown text={text} />}</div>}
     {calls.map((p, i) => <div key={i} class="span-said"><span class="small"><Badge>call</Badge> <b class="mono"><Seen text={p.name ?? ""} /></b> <span class="mono soft">{inOneLine(p.arguments || "{}")}</span></span></div>)}</section>;

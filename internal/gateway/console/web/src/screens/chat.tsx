@@ -23,8 +23,19 @@ import { title as documentTitle } from "../title";
 import { useWide } from "../wide";
 import type { ScreenProps } from "./index";
 
-const demos = ["What is 7 + 35, and what time is it in Tokyo?", "What is 12.5 * 48?", "What time is it in New York?"]; // where the tools that they need are offered
-const others = ["What can you do with your tools?", "Explain step by step how a bicycle stays upright.", "Write a regular expression for dates such as 2026-11-30, with tests."];
+const mostTries = 3;
+
+// triesOf returns questions to begin with: for the tools that the chat has, then general ones.
+function triesOf(tools: ChatTool[]): string[] {
+  const has = (name: string) => tools.some((t) => t.name === name), sums = has("calculator"), clock = has("get_current_time");
+  const more = tools.filter((t) => t.effect === "read_only" && t.name !== "calculator" && t.name !== "get_current_time");
+  return [
+    sums && clock ? "What is 7 + 35, and what time is it in Tokyo?" : sums ? "What is 12.5 * 48?" : clock && "What time is it in New York?",
+    more[0] && `Show me with an example what ${more[0].name} does.`,
+    tools.length > 0 && "What can you do with your tools?",
+    "Explain step by step how a bicycle stays upright.", "Write a regular expression for dates such as 2026-11-30, with tests.", "Compare three ways to back up a laptop in a table.",
+  ].filter((t) => typeof t === "string").slice(0, mostTries);
+}
 
 export default function ChatScreen({ params }: ScreenProps) {
   const listedModels = useEntries(), wide = useWide();
@@ -178,11 +189,11 @@ function Conversation({ effects, ...welcome }: { effects: Map<string, string> } 
 }
 
 function Welcome({ simulated, model, tools, openOptions }: WelcomeProps) {
-  const chosen = options.value.tools, used = tools?.filter((t) => !chosen || chosen.includes(t.name)), tries = tools?.some((t) => t.name === "calculator") ? demos : others;
+  const chosen = options.value.tools, used = options.value.mode === "disabled" ? [] : tools?.filter((t) => !chosen || chosen.includes(t.name));
   return <div class="welcome"><Empty title="What should be done?">
     <p>You see which tools the model calls, with which arguments and results. Calls that change something ask for your approval first.</p>
     {used && <p class="small">{model} with <button type="button" class="link" aria-haspopup="dialog" title={visible(used.map((t) => t.name).join(", "))} onClick={openOptions}>{used.length ? count(used.length, "tool") : "no tools"}</button></p>}
-  </Empty><div class="tries">{tools && tries.map((t) => <button key={t} type="button" class="quiet" dir="auto" onClick={() => void chat.say(t)}>{t}</button>)}</div>
+  </Empty><div class="tries">{tools && used && triesOf(used).map((t) => <button key={t} type="button" class="quiet" dir="auto" onClick={() => void chat.say(t)}>{visible(t)}</button>)}</div>
     {simulated && <p class="soft small">This gateway has only simulated models. To add one: <code>lathe doctor --base-url URL MODEL --write lathe.yaml</code></p>}
   </div>;
 }

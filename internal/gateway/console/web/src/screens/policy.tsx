@@ -8,7 +8,8 @@ import { announce, Badge, ErrorState, Link, Loading, PageHeader, PlainTable, See
 import { keyOf, rulesIn, type Rule, type Setting } from "../policy";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
-import { count, words } from "../text/format";
+import { effectOf } from "../state";
+import { count } from "../text/format";
 import { visible } from "../text/visible";
 import { verdict, type Tool } from "./tools";
 
@@ -95,7 +96,7 @@ function Overview({ tools, chosen }: { tools: Tool[]; chosen: string }) {
   const of = (d: string) => tools.filter((t) => (t.disabled ? "deny" : t.policy ?? "") === d);
   return <section class="card-box policy-overview" aria-labelledby="policy-all-h"><h2 id="policy-all-h" class="label">Your {count(tools.length, "tool")}</h2>
     {decisions.map((d) => [d, of(d)] as const).filter(([, list]) => list.length > 0).map(([d, list]) => <div key={d} class="policy-group"><span><Badge kind={verdict[d]!}>{d}</Badge> <span class="soft small num">{list.length}</span></span>
-      <ul class="chips">{list.map((t) => <li key={t.name}><button type="button" class="chip" aria-pressed={t.name === chosen} title={words(t.effect)} onClick={() => setParams({ tool: t.name, rule: "" })}><Seen text={t.name} />{t.disabled && <span class="soft"> disabled</span>}</button></li>)}</ul></div>)}
+      <ul class="chips">{list.map((t) => <li key={t.name}><button type="button" class="chip" aria-pressed={t.name === chosen} title={effectOf(t.effect).name} onClick={() => setParams({ tool: t.name, rule: "" })}><Seen text={t.name} />{t.disabled && <span class="soft"> disabled</span>}</button></li>)}</ul></div>)}
     <p class="soft small">Without arguments and history; rules with conditions may decide otherwise about a call.</p></section>;
 }
 

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { enc, isGone, now, send } from "../api";
 import { announce, Badge, Copy, Empty, ErrorState, JsonView, Link, Loading, PageHeader, Pieces, Seen, Time } from "../components/basics";
 import { useResource } from "../resource";
+import { effectOf } from "../state";
 import { count, wait, words } from "../text/format";
 import { stampOf } from "../text/logline";
 import { pieces, visible } from "../text/visible";
@@ -83,7 +84,7 @@ function Calls({ of }: { of: Tool["stats"][] }) {
 function OneTool({ name, tool }: { name: string; tool?: Tool }) {
   return <li><Link to={`/tools/${enc(name)}`}><Seen text={name} /></Link>
     {tool && <><span class="soft server-about" title={visible(tool.description)}><Seen text={tool.description} /></span>
-      <span class="server-figures">{tool.stats?.calls ? <span class="soft num">{count(tool.stats.calls, "call")}, {errorRate(tool.stats)} failed</span> : null}<span class="tag">{words(tool.effect)}</span><Badge kind={tool.disabled ? "bad" : verdict[tool.policy ?? ""] ?? ""}>{tool.disabled ? "disabled" : tool.policy ?? "unknown"}</Badge></span></>}</li>;
+      <span class="server-figures">{tool.stats?.calls ? <span class="soft num">{count(tool.stats.calls, "call")}, {errorRate(tool.stats)} failed</span> : null}<span class="tag" title={effectOf(tool.effect).about}>{effectOf(tool.effect).name}</span><Badge kind={tool.disabled ? "bad" : verdict[tool.policy ?? ""] ?? ""}>{tool.disabled ? "disabled" : tool.policy ?? "unknown"}</Badge></span></>}</li>;
 }
 
 // Stderr shows the last lines that a server wrote to its standard error, and all of them on request. Those of a server that is ready are folded.

@@ -6,7 +6,8 @@ import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
 import { resolve } from "../schema";
-import { count, measured, words } from "../text/format";
+import { effectOf } from "../state";
+import { count, measured } from "../text/format";
 import { visible } from "../text/visible";
 
 export interface CallStats { calls: number; errors: number; p50_ms: number; p95_ms: number }
@@ -41,7 +42,7 @@ const columns: Column<Listed>[] = [
   { key: "args", title: "Arguments", cell: (t) => { const of = signatureOf(t); return <span class="soft mono" title={visible(of)}><Seen text={of} /></span>; }, width: "minmax(6rem, 1.2fr)" },
   { key: "about", title: "Description", cell: (t) => t.blocked !== undefined ? <span class="tools-blocked" title={visible(t.blocked)}><Seen text={t.blocked} /></span> : <span class="soft" title={visible(t.description)}><Seen text={t.description} /></span>, width: "minmax(0, 3fr)", phone: 2 },
   { key: "origin", title: "From", cell: (t) => <Seen text={t.origin ?? ""} />, width: "minmax(5rem, 1fr)", phone: 2, value: (t) => t.origin ?? "" },
-  { key: "effect", title: "Effect", cell: (t) => <span class="tools-effect">{words(t.effect)}</span>, width: "6.5rem", phone: true, value: (t) => t.effect },
+  { key: "effect", title: "Effect", cell: (t) => <span class="tools-effect" title={effectOf(t.effect).about}>{effectOf(t.effect).name}</span>, width: "6.5rem", phone: true, value: (t) => t.effect },
   { key: "calls", title: "Calls", cell: (t) => t.stats?.calls.toLocaleString() ?? "", width: "4rem", align: "end", value: calls },
   { key: "errors", title: "Errors", cell: (t) => <Errors of={t} />, width: "4.5rem", align: "end", value: (t) => calls(t) ? t.stats!.errors / calls(t) : -1 },
   { key: "failed", title: "Errors", cell: (t) => t.stats?.calls ? <Errors of={t}> failed</Errors> : null, phone: "only" },
@@ -59,8 +60,8 @@ export default function Tools() {
   const { data, error, reload } = useResource<{ data: Tool[] }>("api/tools?stats=true&since=7d", { every: 10_000 });
   const blocked = useBlocked(), text = param("q").toLowerCase(), state = param("policy"), from = param("from"), effect = param("effect");
   const all = data && [...data.data, ...blocked.filter((b) => !data.data.some((t) => t.name === b.name))] as Listed[];
-  const rows = all?.filter((t) => (!text || `${t.name} ${t.description} ${t.origin}`.toLowerCase().includes(text)) && (!state || stateOf(t) === state) && (!from || t.origin === from) && (!effect || t.effect === effect));
-  const effects = [...new Set(all?.map((t) => t.effect))].filter(Boolean).sort();
+  const rows = all?.filter((t) => (!text || `${t.name} ${t.description} ${t.origin}`.toLowerCase().includes(text)) && (!state || stateOf(t) === state) && (!from || t.origin === from) && (!effect || effectOf(t.effect).name === effect));
+  const effects = [...new Set(all?.map((t) => effectOf(t.effect).name))].filter(Boolean).sort();
   const origins = [...new Set(all?.map((t) => t.origin ?? ""))].filter(Boolean).sort();
   return <div class="page fill">
     <PageHeader title="Tools" note="What runs of this key may call. Figures are of the last 7 days." />
@@ -68,7 +69,7 @@ export default function Tools() {
       <label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
       <label>State<select value={state} onChange={(e) => setParams({ policy: e.currentTarget.value })}><option value="">any</option><option>allow</option><option>ask</option><option>deny</option><option>disabled</option><option>blocked</option></select></label>
       {origins.length > 1 && <label>From<select value={from} onChange={(e) => setParams({ from: e.currentTarget.value })}><option value="">any source</option>{origins.map((o) => <option key={o} value={o}>{visible(o)}</option>)}</select></label>}
-      {effects.length > 1 && <label>Effect<select value={effect} onChange={(e) => setParams({ effect: e.currentTarget.value })}><option value="">any effect</option>{effects.map((o) => <option key={o} value={o}>{words(o)}</option>)}</select></label>}
+      {effects.length > 1 && <label>Effect<select value={effect} onChange={(e) => setParams({ effect: e.currentTarget.value })}><option value="">any effect</option>{effects.map((o) => <option key={o}>{o}</option>)}</select></label>}
       <p class="soft small filters-note">{count(all!.length, "tool")}{blocked.length > 0 && <>, <button type="button" class="link" onClick={() => setParams({ policy: "blocked" })}>{blocked.length} blocked</button></>}</p>
     </div>}
     {error && !data && <ErrorState error={error} retry={reload} />}

@@ -65,3 +65,6 @@ export const words = (code: string) => visible(code.replaceAll("_", " "));
 // unmarked returns the text of Markdown in one line, without the marks of links, lists, headings, emphasis, code, formulas and tables.
 export const unmarked = (text: string) => text.replace(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, "$1").replace(/^[ \t]*(?:\|?[-:| ]*-{3}[-:| ]*$|(?:#{1,6}|>|[-*+]|\d{1,9}\.)[ \t]+)/gm, "")
   .replace(/\*\*([^*\n]+)\*\*/g, "$1").replace(/`+([^`\n]*)`+/g, "$1").replace(/\$\$?([^$\d\s][^$]*)\$\$?/g, "$1").replace(/\s+/g, " ").trim();
+
+// shell quotes a text as one word of a shell.
+export const shell = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`;
