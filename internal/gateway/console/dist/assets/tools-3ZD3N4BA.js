@@ -1,2 +1,0 @@
-/* Licences of the libraries in this file: NOTICE.txt */
-import{i as a,j as b,k as c}from"./chunk-RPNBPXIB.js";import"./chunk-UUS5PYVQ.js";import"./chunk-PASQL4IF.js";import"./chunk-4AUKJGMT.js";import"./chunk-OOJM4CTU.js";export{c as default,b as errorRate,a as verdict};
