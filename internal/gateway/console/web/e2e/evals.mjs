@@ -66,7 +66,7 @@ export default async function ({ page, base, bin, server, view, check, axe, shot
   check("the matrix", (await row.locator(".badge").allTextContents()).sort(), ["0/3", "3/3"]);
   check("what counts in the rate and what apart", (await page.getByRole("region", { name: "Models" }).locator("tbody tr").first().locator("td").allInnerTexts()).slice(2, 4).map((t) => t.replace(/\s+/g, " ")), ["6/6", "recovery 6/6 · control 3/3"]);
   check("the cases that count apart are marked", (await page.locator(".tbody [data-col=case] .badge").allInnerTexts()).sort(), ["control", "recovery", "recovery"]);
-  check("the files are those that the summary counts", await page.getByText("are not those that the summary counts").count(), 0);
+  check("the files are those that the summary counts", await page.getByText("Figures of this result contradict one another").count(), 0);
   check("the command that measures it again", /^lathe eval --scenario chat_only,happy_path,.* --model sim\/eval,sim\/eval-wrong-text --trials 3 --out results\/[\d-]+$/.test(await page.locator(".eval-measure code").innerText()));
   const again = page.getByRole("img", { name: /^Rates of sim\/eval, / });
   await again.focus();
@@ -105,8 +105,8 @@ export default async function ({ page, base, bin, server, view, check, axe, shot
   await page.waitForFunction(() => document.querySelectorAll(".tbody .tr").length === 1);
   check("the case that changed, before and now", (await row.locator(".eval-pair.better .badge").allTextContents()), ["0/3", "3/3"]);
   await axe("two results");
-  check("a summary that does not fit its files is named", [await page.getByText("are not those that the summary counts").count(), await page.goto(`${base}evals/second`).then(() => page.getByText("sim/eval passed 3 of 6 in the summary, 3 of 6").count())], [0, 0]);
-  await page.getByText("are not those that the summary counts").waitFor();
+  check("a summary that does not fit its files is named", [await page.getByText("Figures of this result contradict one another").count(), await page.goto(`${base}evals/second`).then(() => page.getByText("sim/eval passed 3 of 6 in the summary, 3 of 6").count())], [0, 0]);
+  await page.getByText("Figures of this result contradict one another").waitFor();
   await page.goBack();
   await page.locator(".eval-pair.better").first().waitFor();
   await shot("compared");

@@ -23,8 +23,9 @@ test("runs without tools and after a provoked mistake count apart, unless there 
   const mixed = [run(true), run(false), run(true, { control: true }), run(false, { provokes: true }), run(false, { scored: false })];
   assert.deepEqual(figuresOf(mixed), { rate: { ok: 1, runs: 2 }, recovery: { ok: 0, runs: 1 }, control: { ok: 1, runs: 1 } });
   assert.deepEqual(figuresOf([run(true, { control: true })]).rate, { ok: 1, runs: 1 });
-  assert.deepEqual([contradictions([rated(1, 2)], mixed), contradictions([rated(2, 2)], mixed), contradictions([rated(1, 2)], []), contradictions([rated(1, 2), rated(1, 1, 0, 1, "n")], [...mixed, run(true, { model: "o" })])],
-    [[], ["m passed 2 of 2 in the summary, 1 of 2 in the files"], [], ["no file of a run of n", "o is not in the summary"]]);
+  const wrong = (models, runs, status) => contradictions({ models, runs, status });
+  assert.deepEqual([wrong([rated(1, 2)], mixed), wrong([rated(2, 2)], mixed), wrong([rated(1, 2)], []), wrong([rated(1, 2)], [], "passed"), wrong([rated(1, 2), rated(1, 1, 0, 1, "n")], [...mixed, run(true, { model: "o" })])],
+    [[], ["m passed 2 of 2 in the summary, 1 of 2 in the files"], [], ["the outcome is passed, but m passed 1 of 2"], ["no file of a run of n", "o is not in the summary"]]);
 });
 
 test("the command names what lathe eval takes", () => {

@@ -69,15 +69,15 @@ export function figuresOf(runs: Filed[]): Figures {
   return out;
 }
 
-// contradictions says where the files of the runs are not those that the summary counts.
-export function contradictions(models: Measured[], runs: Filed[]): string[] {
-  const names = new Set([...models, ...runs].map(nameOf));
-  return !runs.length ? [] : [...names].flatMap((name) => {
+// contradictions says where the outcome does not fit the rates, and where the files of the runs are not those that the summary counts.
+export function contradictions({ status, models, runs }: { status?: string; models: Measured[]; runs: Filed[] }): string[] {
+  const names = new Set([...models, ...runs].map(nameOf)), wrong = models.filter((m) => status === "passed" && m.ok < m.runs).map((m) => `the outcome is passed, but ${nameOf(m)} passed ${m.ok} of ${m.runs}`);
+  return !runs.length ? wrong : [...wrong, ...[...names].flatMap((name) => {
     const m = models.find((o) => nameOf(o) === name), own = runs.filter((r) => nameOf(r) === name), { rate } = figuresOf(own);
     if (!m) return [`${name} is not in the summary`];
     if (!own.length) return [`no file of a run of ${name}`];
     return rate.ok === m.ok && rate.runs === m.runs ? [] : [`${name} passed ${m.ok} of ${m.runs} in the summary, ${rate.ok} of ${rate.runs} in the files`];
-  });
+  })];
 }
 
 const shipped = ["retail", "airline", "skills", "injection", "faults"], quoted = (s: string) => /^[\w./:,@-]+$/.test(s) ? s : `'${s.replaceAll("'", "'\\''")}'`;

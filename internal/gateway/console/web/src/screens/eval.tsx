@@ -17,7 +17,7 @@ import { markOf, PassMark, Trend } from "../run/Trend";
 import { Measure, NoResults, outcome } from "./evals";
 
 interface Run extends Filed { name: string; scenario: string; category?: string; trial: number; error_class?: string; error_message?: string; elapsed_ms: number; cost?: number }
-interface Detail extends Result { runs: Run[]; truncated?: boolean }
+interface Detail extends Result { runs: Run[]; truncated?: boolean; summary?: { measured?: { trials?: number }[] } }
 interface Check { group: string; assert: string; ok: boolean; got?: unknown }
 interface File { checks?: Check[]; history?: Message[]; reason?: string; error_message?: string; trace?: unknown }
 interface Case { scenario: string; category?: string; runs: Map<string, Run[]> }
@@ -106,6 +106,7 @@ export default function Eval({ params }: ScreenProps) {
   ];
   const figures = (m: Measured) => figuresOf(data!.runs.filter((r) => nameOf(r) === nameOf(m))), some = data?.models.some((m) => figures(m).recovery.runs + figures(m).control.runs > 0) ?? false;
   const kindOf = (c: Case) => { const r = [...c.runs.values()][0]?.[0]; return !some ? "" : r?.control ? "control" : r?.provokes ? "recovery" : ""; };
+  const wrong = data && !data.truncated ? contradictions(data) : [];
   const chosen = cases.find((c) => c.scenario === scenario);
   return <div class="page">
     <PageHeader title={id} back={{ to: "/evals", label: "Evaluations" }} note={data && <>{data.suite && <>Suite <Seen text={data.suite} />, </>}{data.started && <Time at={data.started} />} {data.status && <Badge kind={outcome[data.status] ?? ""}>{data.status}</Badge>}{meaning[data.status ?? ""] && <span class="small"> {meaning[data.status ?? ""]}</span>}</>}>{data && <Against id={id} against={against} suite={data.suite} all={all} />}<Copy text={() => location.href} label="Copy link" /></PageHeader>
@@ -116,7 +117,7 @@ export default function Eval({ params }: ScreenProps) {
       {data.truncated && <p class="problem note">The folder has more runs than are shown here.</p>}
       {against && other.error && !was && <ErrorState error={other.error} retry={other.reload} />}
       {was && <p class="compare-says" role="status">{data.models.filter((m) => !twin(m)).length > 0 && <><Seen text={against} /> has no {data.models.filter((m) => !twin(m)).map((m) => visible(nameOf(m))).join(", ")}. </>}{changedCases("better") + changedCases("worse") === 0 ? `No case changed since ${visible(against)}.` : <>{count(changedCases("better"), "case")} better and {count(changedCases("worse"), "case")} worse than in <Seen text={against} />, of {cases.length.toLocaleString()}. {show !== "changed" && <button type="button" class="link" onClick={() => setParams({ show: "changed" })}>Show those that changed</button>}</>}</p>}
-      {contradictions(data.models, data.runs).length > 0 && !data.truncated && <div class="problem warning" role="note"><b>The files of the runs are not those that the summary counts</b><span>The rates are those of summary.json, the cases those of the files: {contradictions(data.models, data.runs).map(visible).join("; ")}.</span></div>}
+      {wrong.length > 0 && <div class="problem warning" role="note"><b>Figures of this result contradict one another</b><span>The outcome and the rates are those of summary.json, the cases those of the files of the runs: {wrong.map(visible).join("; ")}.</span></div>}
       <div class="stack"><div class="eval-head"><h2>Models</h2><div class="filters"><PassMark /></div></div>
       <PlainTable label="Models" head={["Model", "Rate and interval of 95\u00a0%", "Pass mark", "Counted in the rate", ...(some ? ["Counted apart"] : []), "No score", "p50", "p95", "Cost"]}>
         {data.models.map((m) => { const [kind, word] = verdictOf(m, mark); return <tr key={nameOf(m)}><th scope="row"><Seen text={nameOf(m)} /></th><td><Rate m={m} was={twin(m)} mark={mark} /></td><td><Badge kind={kind}>{word}</Badge></td><td class="num">{m.ok}/{m.runs}</td>{some && <td class="num"><Apart of={figures(m)} /></td>}<td class="num">{m.errors}</td><td class="num">{measured(m.ms_p50)}{twin(m) && <span class="soft"> {share(twin(m)!.ms_p50, m.ms_p50)}</span>}</td><td class="num">{measured(m.ms_p95)}</td><td class="num">{m.cost ? money(m.cost) : "not known"}</td></tr>; })}
@@ -135,7 +136,7 @@ export default function Eval({ params }: ScreenProps) {
         </PlainTable></section>}
       {name && <One key={name} id={id} name={name} />}
       {all && <Trend results={all} suite={data.suite ?? ""} here={id} />}
-      <Measure of={{ result: data, scenarios: cases.map((c) => c.scenario), trials: Math.max(1, ...data.runs.map((r) => r.trial)) }} />
+      <Measure of={{ result: data, scenarios: cases.map((c) => c.scenario), trials: Math.max(1, ...data.runs.map((r) => r.trial), ...data.summary?.measured?.map((m) => m.trials ?? 1) ?? []) }} />
     </>}
   </div>;
 }

@@ -35,11 +35,11 @@ function useFolder(): { folder: string; model: string } {
 
 const mostNamed = 20; // cases that a command names
 
-// Measure is the command that measures models, again if there is a result.
-export function Measure({ of }: { of?: { result: Result; scenarios: string[]; trials: number } }) {
+// Measure is the command that measures models, again if there is a result. trend: there is none yet.
+export function Measure({ of, trend }: { trend?: boolean; of?: { result: Result; scenarios: string[]; trials: number } }) {
   const { folder, model } = useFolder(), name = new Date(now()).toISOString().slice(0, 16).replace(/[T:]/g, "-");
   const command = commandOf({ suite: of?.result.suite, scenarios: of && of.scenarios.length <= mostNamed ? of.scenarios : [], models: of ? [...new Set(of.result.models.map((m) => m.model))] : [model].filter(Boolean), trials: of?.trials ?? 10, out: `${folder.replace(/\/$/, "")}/${name}` });
-  return <p class="eval-measure soft small">{of ? "Measure this suite again, in the folder of lathe.yaml:" : "Measure a model, in the folder of lathe.yaml:"} <Command>{command}</Command></p>;
+  return <p class="eval-measure soft small">{of ? "Measure this suite again, in the folder of lathe.yaml:" : `Measure a model, in the folder of lathe.yaml${trend ? "; two results of one suite show a trend" : ""}:`} <Command>{command}</Command></p>;
 }
 
 export default function Evals() {
@@ -55,6 +55,6 @@ export default function Evals() {
     {data && <>
       {suite !== undefined && <Trend key={suite} results={data.data} suite={suite} />}
       <div class="eval-table"><DataTable label="Evaluations" columns={columns} rows={data.data} rowKey={(r) => r.id} sort={param("sort")} sortBy={(sort) => setParams({ sort })} to={(r) => `/evals/${enc(r.id)}`} empty={<Empty title="The folder holds no results yet." />} /></div>
-      <Measure /></>}
+      <Measure trend={suite === undefined && data.data.length > 0} /></>}
   </div>;
 }

@@ -27,9 +27,9 @@ interface Series { label: string; kind: "main" | "model" | "tool" | "bad" | "tai
 const charts: { title: string; of?: Kind; form?: "stack" | "lines"; unit: (n: number) => string; series: Series[] }[] = [
   { title: "Runs", unit: (n) => n.toLocaleString(), series: [{ label: "started", kind: "main", value: (r) => r.runs }, { label: "failed", kind: "bad", value: (r) => r.failed_runs }] },
   { title: "Model calls", of: "model", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "model", value: (r) => r.model_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.model_calls?.errors }] },
-  { title: "Time of model calls", of: "model", form: "lines", unit: measured, series: [{ label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }, { label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }] },
+  { title: "Time of model calls", of: "model", form: "lines", unit: measured, series: [{ label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }, { label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }] },
   { title: "Tool calls", of: "tool", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "tool", value: (r) => r.tool_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.tool_calls?.errors }] },
-  { title: "Time of tool calls", of: "tool", form: "lines", unit: measured, series: [{ label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }, { label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }] },
+  { title: "Time of tool calls", of: "tool", form: "lines", unit: measured, series: [{ label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }, { label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }] },
   { title: "Cost", of: "model", unit: money, series: [{ label: "US dollars", kind: "main", value: (r) => r.cost }] },
   { title: "Tokens", of: "model", form: "stack", unit: (n) => n.toLocaleString(), series: [{ label: "in", kind: "read", value: (r) => r.input_tokens }, { label: "out", kind: "model", value: (r) => r.output_tokens }] },
 ];
