@@ -71,7 +71,7 @@ export function figuresOf(runs: Filed[]): Figures {
 
 // contradictions says where the outcome does not fit the rates, and where the files of the runs are not those that the summary counts.
 export function contradictions({ status, models, runs }: { status?: string; models: Measured[]; runs: Filed[] }): string[] {
-  const names = new Set([...models, ...runs].map(nameOf)), wrong = models.filter((m) => status === "passed" && m.ok < m.runs).map((m) => `the outcome is passed, but ${nameOf(m)} passed ${m.ok} of ${m.runs}`);
+  const names = new Set([...models, ...runs].map(nameOf)), wrong = models.some((m) => status === "passed" && m.ok < m.runs) ? [`the outcome is passed, but ${models.filter((m) => m.ok < m.runs).map((m) => `${nameOf(m)} passed ${m.ok} of ${m.runs}`).join(" and ")}`] : [];
   return !runs.length ? wrong : [...wrong, ...[...names].flatMap((name) => {
     const m = models.find((o) => nameOf(o) === name), own = runs.filter((r) => nameOf(r) === name), { rate } = figuresOf(own);
     if (!m) return [`${name} is not in the summary`];
@@ -84,5 +84,5 @@ const shipped = ["retail", "airline", "skills", "injection", "faults"], quoted =
 
 // commandOf is the command that measures models. The suite state is the one of lathe eval without a name; another one that does not come with Lathe is a file.
 export function commandOf({ suite = "state", scenarios = [], models, trials, out }: { suite?: string; scenarios?: string[]; models: string[]; trials: number; out: string }): string {
-  return ["lathe eval", suite === "state" ? scenarios.length ? `--scenario ${quoted(scenarios.join(","))}` : "" : shipped.includes(suite) ? suite : quoted(`${suite}.yaml`), models.length ? `--model ${quoted(models.join(","))}` : "", `--trials ${trials}`, `--out ${quoted(out)}`].filter(Boolean).join(" ");
+  return ["lathe eval", suite === "state" ? scenarios.length ? `--scenario ${quoted(scenarios.join(","))}` : "" : suite === "bfcl" ? "bfcl --data FOLDER" : shipped.includes(suite) ? suite : quoted(`${suite}.yaml`), models.length ? `--model ${quoted(models.join(","))}` : "", `--trials ${trials}`, `--out ${quoted(out)}`].filter(Boolean).join(" ");
 }

@@ -19,7 +19,7 @@ const columns: Column<Setting>[] = [
 ];
 
 // firstSentence is the beginning of what the documentation says of a setting, without the marks of code.
-const firstSentence = (text: string) => text.replaceAll("`", "").replace(/([.;]) .*$/s, "$1").replace(/;$/, ".");
+const firstSentence = (text: string) => text.replaceAll("`", "").replace(/\. .*$/s, ".");
 
 // originOf is the kind of place where a setting was set.
 const originOf = (s: Setting) => s.origin.replace(/:\d+$/, "");
