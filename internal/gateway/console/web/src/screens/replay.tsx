@@ -89,7 +89,7 @@ function Compare({ left, right: id, sides }: { left: Run; right: string; sides: 
     <p class="compare-says">{differs(was, is, figures(left), figures(right.data), sides)}</p>
     <div class="compare-bar"><p role="status">{!over && <StateBadge of="running" />} {over && `${changed.length || "None"} of ${count(rows.length, "item")} ${changed.length === 1 ? "differs" : "differ"}.`}</p>
       <label class="small"><input type="checkbox" checked={!all} onChange={(e) => setAll(!e.currentTarget.checked)} /> Only what differs</label></div>
-    {rows.length === 0 ? <Empty title="Neither run has a conversation yet." /> : <>{changed.length > 0 && <p class="compare-heads" aria-hidden="true"><b class="sentence">{sides.left}, <Seen text={left.target || left.model} /></b><b class="sentence">{sides.right}, <Seen text={right.data.target || right.data.model} /></b></p>}<ol class="compare">{(all ? rows : changed).map((r) => <Pair key={rows.indexOf(r)} row={r} at={rows.indexOf(r) + 1} sides={sides} />)}</ol></>}
+    {rows.length === 0 ? <Empty title="Neither run has a conversation yet." /> : <>{changed.length > 0 && <p class="compare-heads" aria-hidden="true"><b>{head(sides.left)}, <Seen text={left.target || left.model} /></b><b>{head(sides.right)}, <Seen text={right.data.target || right.data.model} /></b></p>}<ol class="compare">{(all ? rows : changed).map((r) => <Pair key={rows.indexOf(r)} row={r} at={rows.indexOf(r) + 1} sides={sides} />)}</ol></>}
   </>;
 }
 
@@ -115,13 +115,15 @@ function Runs({ of, shown, two }: { of: Run; shown: string; two?: Run }) {
   </PlainTable>;
 }
 
+const head = (word: string) => word[0]!.toUpperCase() + word.slice(1);
+
 // Pair is one row: what differs is marked on both sides, and what is the same is folded and stands there once.
 function Pair({ row, at, sides }: { row: Row; at: number; sides: Sides }) {
   const item = row.left ?? row.right!, left = partsOf(row.left), right = partsOf(row.right), equal = same(row);
   const title = item.kind === "call" ? item.call.name : item.kind === "text" ? [item.role, item.note].filter(Boolean).join(", ") : "note";
   const side = (parts: typeof left, others: typeof left, mine: "gone" | "new") => parts.map((p, i) => {
     const from = mine === "gone" ? p.text : others[i]?.text ?? "", to = mine === "gone" ? others[i]?.text ?? "" : p.text;
-    return <div key={i}>{p.label && <h3>{visible(p.label)}</h3>}<pre class="diff" tabIndex={0} role="region" aria-label={`${mine === "gone" ? sides.left : sides.right} ${at}: ${visible(title)}${p.label && `, ${visible(p.label)}`}`}>
+    return <div key={i}>{p.label && <h3>{visible(p.label)}</h3>}<pre class="diff" tabIndex={0} role="region" aria-label={`${head(mine === "gone" ? sides.left : sides.right)} ${at}: ${visible(title)}${p.label && `, ${visible(p.label)}`}`}>
       {others.length === 0 ? p.text : wordDiff(from, to).filter(([kind]) => kind === "same" || kind === mine).map(([kind, text], n) => kind === "same" ? text : mine === "gone" ? <del key={n}>{text}</del> : <ins key={n}>{text}</ins>)}</pre></div>;
   });
   const name = <b class={item.kind === "call" ? "mono" : ""}><Seen text={title} /></b>;
