@@ -69,6 +69,8 @@ type EvalRun struct {
 	Fallback bool      `json:"fallback,omitempty"`
 	Trial    int       `json:"trial"` // number of the repetition of the scenario
 	OK       bool      `json:"ok"`
+	Control  bool      `json:"control,omitempty"`     // the scenario has no tools; beside scenarios with tools, the run does not count in the rate
+	Provokes bool      `json:"provokes,omitempty"`    // the scenario provokes a mistake; beside others, the run does not count in the rate
 	Scored   bool      `json:"scored"`                // false: the run failed for a reason that is not the model's, and does not count
 	Class    string    `json:"error_class,omitempty"` // why the run failed, such as "ASSERTION_FAILED"; "": it passed
 	Error    string    `json:"error_message,omitempty"`

@@ -33,9 +33,11 @@ type statsBody struct {
 	Complete time.Time `json:"complete_since,omitzero"` // set if a limit was reached: earlier buckets lack rows
 	Total    statRow   `json:"total"`
 	Buckets  []statRow `json:"buckets"`
-	Models   []statRow `json:"models"`  // by name of the entry of models if the run began since, else of the model; most used first
-	Tools    []statRow `json:"tools"`   // sorted by number of calls, most used first
-	Reasons  []statRow `json:"reasons"` // why runs ended or were suspended, most frequent first
+	Models   []statRow `json:"models"`   // by name of the entry of models if the run began since, else of the model; most used first
+	Tools    []statRow `json:"tools"`    // sorted by number of calls, most used first
+	Reasons  []statRow `json:"reasons"`  // why runs ended or were suspended, most frequent first
+	Statuses []statRow `json:"statuses"` // the statuses of runs, most frequent first
+	Keys     []statRow `json:"keys"`     // the keys that own runs, most runs first
 }
 
 // A statRow contains the figures of a bucket, a model, a tool or a reason. Members that do not apply are left out.
@@ -122,8 +124,8 @@ func (r *statRow) began(s *store.RunSummary) {
 // A statsTable collects the figures of one response.
 type statsTable struct {
 	statsBody
-	step                   time.Duration
-	models, tools, reasons map[string]*statRow
+	step                                   time.Duration
+	models, tools, reasons, statuses, keys map[string]*statRow
 }
 
 // bucket returns the row of the bucket that contains the time, or the nearest one.
@@ -141,14 +143,25 @@ func named(rows map[string]*statRow, name string) *statRow {
 	return r
 }
 
-// most finishes the rows, and returns the maxStatNames for which of is largest, largest first.
-func most(rows map[string]*statRow, of func(*statRow) int) []statRow {
+// count returns the number of calls that the row counts, or of runs if it counts no calls.
+func (r *statRow) count() int {
+	switch {
+	case r.Model != nil:
+		return r.Model.Calls
+	case r.Tool != nil:
+		return r.Tool.Calls
+	}
+	return r.Runs
+}
+
+// most finishes the rows, and returns the maxStatNames with the largest count, largest first.
+func most(rows map[string]*statRow) []statRow {
 	out := []statRow{}
 	for _, r := range rows {
 		r.finish()
 		out = append(out, *r)
 	}
-	slices.SortFunc(out, func(a, b statRow) int { return cmp.Or(cmp.Compare(of(&b), of(&a)), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b statRow) int { return cmp.Or(cmp.Compare(b.count(), a.count()), cmp.Compare(a.Name, b.Name)) })
 	return out[:min(len(out), maxStatNames)]
 }
 
@@ -192,7 +205,7 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int, model, tool string) (*statsBody, error) {
 	span := f.Until.Sub(f.Since)
 	step := max(time.Second, (span/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // rounded up to whole seconds
-	t := &statsTable{statsBody: statsBody{Since: f.Since, Until: f.Until, Step: int64(step / time.Second)}, step: step, models: map[string]*statRow{}, tools: map[string]*statRow{}, reasons: map[string]*statRow{}}
+	t := &statsTable{statsBody: statsBody{Since: f.Since, Until: f.Until, Step: int64(step / time.Second)}, step: step, models: map[string]*statRow{}, tools: map[string]*statRow{}, reasons: map[string]*statRow{}, statuses: map[string]*statRow{}, keys: map[string]*statRow{}}
 	for at := f.Since; at.Before(f.Until); at = at.Add(step) {
 		t.Buckets = append(t.Buckets, statRow{Time: at})
 	}
@@ -204,6 +217,12 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 			t.bucket(r.Started).began(r)
 		}
 		named(t.reasons, cmp.Or(string(r.Reason), r.Status)).Runs++
+		named(t.statuses, r.Status).Runs++
+		named(t.keys, r.Principal).Runs++
+		named(t.models, cmp.Or(r.Target, r.Model)).Runs++
+		for _, tool := range r.Tools {
+			named(t.tools, tool).Runs++
+		}
 		return r.Started
 	})
 	if err != nil {
@@ -235,9 +254,7 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 		t.Buckets[i].finish()
 	}
 	t.Total.finish()
-	t.Models = most(t.models, func(r *statRow) int { return r.Model.Calls })
-	t.Tools = most(t.tools, func(r *statRow) int { return r.Tool.Calls })
-	t.Reasons = most(t.reasons, func(r *statRow) int { return r.Runs })
+	t.Models, t.Tools, t.Reasons, t.Statuses, t.Keys = most(t.models), most(t.tools), most(t.reasons), most(t.statuses), most(t.keys)
 	return &t.statsBody, nil
 }
 

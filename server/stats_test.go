@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ type statsAnswer struct {
 	Total                  statRow
 	Buckets, Models, Tools []statRow
 	Reasons                []statRow
+	Statuses, Keys         []statRow
 }
 
 func (h *runFixture) stats(query string, header ...string) *statsAnswer {
@@ -57,7 +59,7 @@ func (h *runFixture) record(id, owner string, at time.Time, ms int64, tools ...*
 		data[2] = &event.ModelCallFinished{Attempt: 1, Model: "slow", Status: "error", LatencyMS: ms}
 	}
 	for _, t := range tools {
-		data = append(data, t)
+		data = append(data, &event.ToolCallPlanned{ToolCallID: t.ToolCallID, Tool: t.ToolName}, t)
 	}
 	if ms > 900 {
 		data = append(data, &event.RunFinished{Reason: lathe.ReasonUpstreamError, Status: "failed"})
@@ -111,6 +113,24 @@ func TestStatsCountWhatTheStoreHas(t *testing.T) {
 	}
 	if len(s.Reasons) != 2 || s.Reasons[0].Name != "upstream_error" || s.Reasons[0].Runs != 11 || s.Reasons[1].Name != "running" {
 		t.Errorf("reasons: %+v", s.Reasons)
+	}
+	runs := func(rows []statRow) (out []string) {
+		for _, r := range rows {
+			out = append(out, fmt.Sprintf("%s %d", r.Name, r.Runs))
+		}
+		return out
+	}
+	if got := runs(s.Statuses); !slices.Equal(got, []string{"failed 11", "running 9"}) {
+		t.Errorf("runs by status: %q", got)
+	}
+	if got := runs(h.stats("since=1d", "Authorization", "Bearer "+text("root")).Keys); !slices.Equal(got, []string{"ann 21", "bob 1"}) {
+		t.Errorf("runs by key: %q", got)
+	}
+	if got := runs(s.Models); !slices.Equal(got, []string{"slow 0", "m 20"}) {
+		t.Errorf("runs by model: %q", got)
+	}
+	if got := runs(s.Tools); !slices.Equal(got, []string{"look 20", "write 20"}) {
+		t.Errorf("runs by tool: %q", got)
 	}
 	if s := h.stats("", "Authorization", "Bearer "+text("bob")); s.Total.Runs != 1 || len(s.Buckets) != 60 || s.Step != 60 {
 		t.Errorf("bob's: %+v", s.Total)

@@ -38,7 +38,7 @@ func TestResultsOfEvaluations(t *testing.T) {
 	t.Parallel()
 	const root, ann = "ROOT-0123456789abcdef", "ANN-0123456789abcdef"
 	dir := t.TempDir()
-	run := `{"model":"m","scenario":"happy","trial":1,"ok":true,"scored":true,"elapsed_ms":5,"history":[{"role":"user","parts":[]}],"trace":[],"fingerprint":"f"}`
+	run := `{"model":"m","scenario":"happy","trial":1,"ok":true,"scored":true,"provokes":true,"elapsed_ms":5,"history":[{"role":"user","parts":[]}],"trace":[],"fingerprint":"f"}`
 	writeFiles(t, dir, map[string]string{
 		"root": root, "ann": ann,
 		"results/old/summary.json":               strings.Replace(evalSummary, "TIME", "2026-01-01T00:00:00Z", 1),
@@ -98,13 +98,14 @@ func TestResultsOfEvaluations(t *testing.T) {
 		Runs    []struct {
 			Name, Model string
 			OK          bool
+			Provokes    bool
 		}
 		Truncated bool
 	}
 	if err := json.Unmarshal([]byte(body), &one); err != nil || status != 200 {
 		t.Fatal(err, status, body)
 	}
-	if one.Summary["later"] == nil || len(one.Runs) != 1 || one.Runs[0].Name != "m__happy__trial_01" || !one.Runs[0].OK || !one.Truncated {
+	if one.Summary["later"] == nil || len(one.Runs) != 1 || one.Runs[0].Name != "m__happy__trial_01" || !one.Runs[0].OK || !one.Runs[0].Provokes || !one.Truncated {
 		t.Errorf("%s", body)
 	}
 	if status, body := call(t, h, root, "GET", "/api/evals/new/runs/m__happy__trial_01", ""); status != 200 || strings.TrimSpace(body) != run {

@@ -32,8 +32,24 @@ export default async function ({ page, base, bin, server, view, check, axe, shot
   cpSync(join(results, "first"), join(results, "second"), { recursive: true });
   large(join(results, "first"), join(results, "large"));
   const read = async (path) => JSON.parse(await call(base, "GET", path));
+  for (const [day, name] of [["01", "first"], ["02", "second"], ["03", "large"]]) { // the times of the results, for the trend
+    const path = join(results, name, "summary.json"), summary = JSON.parse(readFileSync(path, "utf8"));
+    summary.measured = summary.measured.map((m) => ({ ...m, started: `2026-02-${day}T09:00:00Z` }));
+    if (name === "second") summary.models = summary.models.map((m) => ({ ...m, ok: 3, runs: 6, ok_rate: .5, ok_rate_low: .19, ok_rate_high: .81 }));
+    writeFileSync(path, JSON.stringify(summary));
+  }
   await page.reload();
   await page.locator('.tbody [data-key="first"]').waitFor();
+  const trend = page.getByRole("img", { name: /^Rates of sim\/eval, the oldest first/ });
+  check("the trend of a model", await trend.getAttribute("aria-label"), "Rates of sim/eval, the oldest first: 100 % (61–100 %), 50 % (19–81 %), 100 % (61–100 %)");
+  check("a point and an interval for each result, and the mark", await trend.evaluate((svg) => [svg.querySelector(".eval-dots").getAttribute("d").match(/M/g).length, svg.querySelector(".eval-between").getAttribute("d").match(/M/g).length, svg.querySelectorAll(".eval-mark").length]), [3, 3, 1]);
+  const mark = page.getByLabel("Pass mark");
+  await mark.selectOption("80");
+  check("how sure it is that the mark is reached", await page.locator(".eval-trend", { hasText: "sim/eval" }).locator(".badge").allInnerTexts(), ["reaches it, not surely", "below it"]);
+  await mark.selectOption("100");
+  check("at 100 % each run must pass", await page.locator(".eval-trend .badge").allInnerTexts(), ["every run passed", "6 of 6 failed"]);
+  const command = await page.locator(".command code").innerText();
+  check("the command that measures a model", /^lathe eval --model sim\/demo --trials 10 --out results\/[\d-]+$/.test(command));
   await axe("evaluations");
   if (view.isMobile) check("the date is beside the models", await page.locator('.tbody [data-key="first"]').evaluate((row) => { const [date, models] = ["began", "models"].map((c) => row.querySelector(`[data-col="${c}"]`).getBoundingClientRect()); return date.right <= models.left && Math.abs(date.top - models.top) < 4; }));
   await shot("list");
@@ -48,6 +64,15 @@ export default async function ({ page, base, bin, server, view, check, axe, shot
   const models = await page.getByRole("region", { name: "Models" }).textContent();
   check("a rate with its interval", [models.includes(`0 % (0–${Math.round(bad.ok_rate_high * 100)} %)`), models.includes(`0/${bad.runs}`), models.includes(`6/6`)], [true, true, true]);
   check("the matrix", (await row.locator(".badge").allTextContents()).sort(), ["0/3", "3/3"]);
+  check("what counts in the rate and what apart", (await page.getByRole("region", { name: "Models" }).locator("tbody tr").first().locator("td").allInnerTexts()).slice(2, 4).map((t) => t.replace(/\s+/g, " ")), ["6/6", "recovery 6/6 · control 3/3"]);
+  check("the cases that count apart are marked", (await page.locator(".tbody [data-col=case] .badge").allInnerTexts()).sort(), ["control", "recovery", "recovery"]);
+  check("the files are those that the summary counts", await page.getByText("Figures of this result contradict one another").count(), 0);
+  check("the command that measures it again", /^lathe eval --scenario chat_only,happy_path,.* --model sim\/eval,sim\/eval-wrong-text --trials 3 --out results\/[\d-]+$/.test(await page.locator(".eval-measure code").innerText()));
+  const again = page.getByRole("img", { name: /^Rates of sim\/eval, / });
+  await again.focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowLeft");
+  check("the figures of a result of the trend", /^second.*50 % \(19–81 %\)passed3 of 6$/s.test(await page.locator(".stats-tip").textContent()));
   await axe("a result");
   await row.focus();
   await page.keyboard.press("Enter");
@@ -80,6 +105,10 @@ export default async function ({ page, base, bin, server, view, check, axe, shot
   await page.waitForFunction(() => document.querySelectorAll(".tbody .tr").length === 1);
   check("the case that changed, before and now", (await row.locator(".eval-pair.better .badge").allTextContents()), ["0/3", "3/3"]);
   await axe("two results");
+  check("a summary that does not fit its files is named", [await page.getByText("Figures of this result contradict one another").count(), await page.goto(`${base}evals/second`).then(() => page.getByText("sim/eval passed 3 of 6 in the summary, 3 of 6").count())], [0, 0]);
+  await page.getByText("Figures of this result contradict one another").waitFor();
+  await page.goBack();
+  await page.locator(".eval-pair.better").first().waitFor();
   await shot("compared");
 
   // 200 cases of 4 models: by keyboard to the last, with a few rows in the document.

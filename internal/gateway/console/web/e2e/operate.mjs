@@ -282,8 +282,17 @@ export default async function operate({ page, context, base, view, server: lathe
       await page.locator(".tbody .tr").first().waitFor();
     }
     if (path === "limits") {
-      check("the limits of all models, once", await page.getByText(/^Limits of a run, with every model: .*8 model calls/).count(), 1);
+      const limits = page.getByRole("region", { name: "Limits of a run", exact: true });
+      await limits.getByRole("meter").first().waitFor();
+      check("the limits of all models, once, with what runs used of them", await limits.count() === 1 && /With every model.*Model calls\s*8\s*\d+ \(\d+ %\)/s.test(await limits.innerText()));
+      check("how much of a limit is used", await limits.getByRole("meter", { name: "Model calls: the most that a run used" }).evaluate((m) => [m.max, m.value > 0]), [8, true]);
       await page.getByRole("button", { name: "Copy lathe keys new" }).waitFor();
+    }
+    if (path === "health") { // a model server is asked now
+      const entry = page.getByRole("region", { name: "Calls of each model server" }).locator("tr", { hasText: "sim/demo" });
+      await entry.getByText(/^in /).first().waitFor();
+      await entry.getByRole("button", { name: "Ask now" }).press("Enter");
+      await entry.getByText(/^answered$/).waitFor();
     }
     if (path.startsWith("settings")) {
       await page.locator(".tbody .tr").first().press("Enter");

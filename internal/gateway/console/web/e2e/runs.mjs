@@ -63,7 +63,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
     await page.locator("summary", { hasText: "Columns" }).click();
     await page.getByRole("checkbox", { name: "Model" }).uncheck();
     await page.getByRole("checkbox", { name: "Id" }).check();
-    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started ↕", "Status ↕", "Question, answer", "Duration ↕", "Tokens ↓", "Id", "Actions"]);
+    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Choose all runs of the list", "Started ↕", "Status ↕", "Question, answer", "Duration ↕", "Tokens ↓", "Id", "Actions"]);
     await axe("columns");
     // The selection gets a name, and is there after a reload and after the list was left.
     await page.getByRole("button", { name: "Save view…" }).click();
@@ -93,13 +93,23 @@ export default async function test({ page, base, server, view, check, axe, shot 
 
   // Filters are in the address and survive a reload; Back leaves them.
   if (view.isMobile) await page.getByRole("button", { name: "Filters", exact: true }).click();
-  await page.getByLabel("Tool", { exact: true }).fill("calculator");
+  const option = (name) => page.getByRole("option", { name });
+  await page.getByRole("button", { name: "Status: any" }).press("Enter");
+  await option(/^awaiting|^waiting 1/).waitFor();
+  check("the statuses, each with its number of runs", (await page.getByRole("listbox", { name: "Found" }).getByRole("option").allInnerTexts()).map((t) => t.replace(/\s+/g, " ").trim()).slice(0, 3), ["any", "completed 2", "waiting 1"]);
+  await axe("the choice of a status");
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => document.activeElement?.getAttribute("aria-label") === "Status: any"); // the focus returns
+  await page.getByRole("button", { name: "Tool: any" }).press("Enter");
+  await option(/^calculator\s+2/).waitFor();
+  await page.keyboard.type("calc");
+  await shot("facet");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.querySelectorAll(".tbody .tr").length === 2);
   check("the filter is in the address", new URL(page.url()).search, "?tool=calculator");
   await page.reload();
   await row(sum).waitFor();
-  check("the filter is still there", [await page.getByLabel("Tool", { exact: true }).inputValue(), await page.locator(".tbody .tr").count()], ["calculator", 2]);
+  check("the filter is still there", [await page.getByRole("button", { name: "Tool: calculator" }).innerText(), await page.locator(".tbody .tr").count()], ["calculator", 2]);
   await page.getByRole("button", { name: "Clear" }).click();
   await row(plain).waitFor();
   await page.getByLabel("Text").fill("EVIL.test");
@@ -112,6 +122,49 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await axe("runs, none fits");
   await page.getByRole("link", { name: "All", exact: true }).click();
   await row(sum).waitFor();
+
+  // Several runs at once: chosen by keyboard or in the list, exported into one file, deleted after a question, imported from the file, compared.
+  const bar = page.getByRole("group", { name: "Chosen runs" }), dialog = page.getByRole("dialog");
+  if (view.isMobile) await page.getByRole("button", { name: "Choose runs" }).click();
+  await row(sum).focus();
+  await page.keyboard.press("x");
+  await bar.getByText("1 run chosen").waitFor();
+  if (view.isMobile) await row(plain).locator(".runs-pick").click();
+  else {
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press(" ");
+  }
+  await bar.getByText("2 runs chosen").waitFor();
+  check("what can be done", await bar.getByRole("button").or(bar.getByRole("link")).allInnerTexts(), ["Compare both", "Export 2", "Delete 2…", "Choose all 3 listed", "Clear"]);
+  check("the page does not scroll sideways", await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  await axe("chosen runs");
+  await shot("chosen");
+  const [both] = await Promise.all([page.waitForEvent("download"), bar.getByRole("button", { name: "Export 2" }).click()]);
+  const logs = readFileSync(await both.path(), "utf8");
+  check("the logs of both are in the file", logs.length, (await call(base, "GET", `api/runs/${sum}/export`)).length + (await call(base, "GET", `api/runs/${plain}/export`)).length);
+  await bar.getByRole("button", { name: "Delete 2…" }).click();
+  await dialog.getByText("Delete 2 runs?").waitFor();
+  await axe("the question before two runs are deleted");
+  await dialog.getByRole("button", { name: "Delete 2 runs for good" }).click();
+  await page.waitForFunction((id) => !document.querySelector(`[data-key="${id}"]`), plain);
+  check("the other one is left", [await row(waits).count(), await row(sum).count(), await bar.count()], [1, 0, 0]);
+  writeFileSync(join(server.folder, "runs.jsonl"), logs);
+  await page.locator("input[type=file]").setInputFiles(join(server.folder, "runs.jsonl"));
+  for (const id of [plain, sum]) await row(id).waitFor();
+  await page.getByLabel("Choose all runs of the list").or(page.locator(".tbody .runs-pick").first()).first().click();
+  if (view.isMobile) await bar.getByRole("button", { name: "Choose all 3 listed" }).click();
+  await bar.getByText("3 runs chosen").waitFor();
+  await bar.getByRole("button", { name: "Stop 1…" }).click();
+  await dialog.getByText("2 other chosen runs ended before.").waitFor();
+  await dialog.getByRole("button", { name: "Let it go on" }).click();
+  await row(waits).locator(".runs-pick").click();
+  await bar.getByRole("link", { name: "Compare both" }).click();
+  await page.getByRole("heading", { name: "Compare two runs" }).waitFor();
+  await page.getByText(/^The newer run gives another answer and does not call calculator\./).waitFor();
+  check("both runs, the older one first", (await page.getByRole("region", { name: "Both runs" }).locator("tbody th").allInnerTexts()).map((t) => t.split(" ")[0]), ["older", "newer"]);
+  await axe("two runs");
+  await page.goBack();
+  await row(waits).waitFor();
 
   // Into a run by keyboard, and through its views.
   await row(waits).focus();

@@ -15,6 +15,10 @@ export default async function ({ page, base, view, check, axe, shot }) {
   await settle(base, again);
   check("a replay with recorded results calls no tool", JSON.parse(await call(base, "GET", "api/stats")).total.tool_calls.calls, 4);
   check("the table of tools", (await page.getByRole("region", { name: "Tools" }).textContent()).includes("calculator4"));
+  check("latencies are lines, tokens stand on one another", await page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".stats-chart")].map((f) => [f.querySelector("h2").textContent, [f.querySelectorAll("path.stats-line").length, f.querySelectorAll("path.fill").length]]))), { Runs: [0, 2], "Model calls": [0, 2], "Time of model calls": [2, 0], "Tool calls": [0, 2], "Time of tool calls": [2, 0], Tokens: [0, 2] });
+  const extent = (n) => page.locator(".stats-chart", { hasText: "Tokens" }).locator("path.fill").nth(n).evaluate((p) => { const b = p.getBBox(); return [b.y, b.y + b.height]; });
+  const [read, written] = [await extent(0), await extent(1)];
+  check("tokens in and out do not overlap", Math.abs(written[1] - read[0]) < .5 && written[0] < read[0]);
   await axe("figures");
   await shot();
   // One model or tool has its figures and charts; what is not counted of it alone is not shown.

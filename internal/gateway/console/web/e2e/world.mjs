@@ -58,6 +58,8 @@ export async function fill(base, lathe) {
   const rates = { model: "sim/a-model", strategy: "production", runs: 2, errors: 0, ok: 1, ok_rate: .5, ok_rate_low: .09, ok_rate_high: .91, ms_p50: 12, ms_p95: 90 };
   mkdirSync(`${lathe.folder}/results/first`, { recursive: true });
   writeFileSync(`${lathe.folder}/results/first/summary.json`, JSON.stringify({ suite: "state", status: "failed", measured: [{ model: rates.model, started: "2026-01-02T03:04:05Z", trials: 2 }], models: [rates] }));
+  mkdirSync(`${lathe.folder}/results/before`, { recursive: true }); // two results of a suite have a trend
+  writeFileSync(`${lathe.folder}/results/before/summary.json`, JSON.stringify({ suite: "state", status: "failed", measured: [{ model: rates.model, started: "2026-01-01T03:04:05Z", trials: 2 }], models: [{ ...rates, ok: 0, ok_rate: 0, ok_rate_low: 0, ok_rate_high: .66 }] }));
   for (const trial of [1, 2]) writeFileSync(`${lathe.folder}/results/first/a__case_with_a_long_name__trial_0${trial}.json`, JSON.stringify({ model: rates.model, scenario: "case_with_a_long_name", strategy: "production", fallback: false, trial, ok: trial === 1, scored: true, ...(trial === 1 ? {} : { error_class: "ASSERTION_FAILED", error_message: "last words \"Done.\", got something else" }), started: "2026-01-02T03:04:05Z", elapsed_ms: 30, checks: [{ group: "text", assert: "last words \"Done.\"", ok: trial === 1, got: "something else" }], history: [{ role: "user", parts: [{ type: "text", text: "Do it." }] }, { role: "assistant", parts: [{ type: "tool_call", id: "c1", name: "look", arguments: "{}" }] }, { role: "tool", parts: [{ type: "tool_result", id: "c1", name: "look", content: "{}" }] }], trace: [], fingerprint: "f" }));
   return { done, waits, ended, again };
 }

@@ -8,6 +8,7 @@ import { useWide } from "../wide";
 export interface Column<T> {
   key: string;
   title: string;
+  head?: ComponentChildren; // shown in place of the title where there is a head
   cell: (row: T) => ComponentChildren;
   width?: string; // of a grid track, such as "8rem" or "minmax(6rem, 2fr)"; default "minmax(0, 1fr)"
   align?: "end";
@@ -23,6 +24,8 @@ export interface DataTableProps<T> {
   to?: (row: T) => string; // the path that a row leads to
   choose?: (row: T) => void; // shows the detail of a row that leads nowhere
   heading?: (row: T) => string | undefined; // the text of a row that is the heading of those below it
+  pick?: (row: T) => void; // x or Space on a row: it is picked, or no longer
+  picked?: (row: T) => boolean;
   chosen?: string; // the key of the row whose detail is shown; it is scrolled into view
   sort?: string; // the key of the column that the rows are sorted by, "-key" for the largest first; "" keeps their order
   order?: string; // how the rows are sorted as they come, in the same form
@@ -49,7 +52,7 @@ const sign = (by: string, key: string) => <span class="sort-sign" aria-hidden="t
 // share returns the track of a column on a narrow screen, where all columns share the width that there is.
 const share = (width = "") => `minmax(0, ${/^(?:minmax\()?([\d.]+)rem/.exec(width)?.[1] ?? 8}fr)`;
 
-export function DataTable<T>({ label, columns: all, rows: unsorted, rowKey, to, choose, heading, chosen, sort = "", order = "", sortBy, more, empty, rowHeight: high = 40, lines = twoLines }: DataTableProps<T>) {
+export function DataTable<T>({ label, columns: all, rows: unsorted, rowKey, to, choose, heading, pick, picked, chosen, sort = "", order = "", sortBy, more, empty, rowHeight: high = 40, lines = twoLines }: DataTableProps<T>) {
   const rows = sorted(unsorted, all, sort), by = sort || order;
   const wide = useWide("(min-width: 52.01rem)"), columns = wide ? all.filter((c) => c.phone !== "only") : all, onPhone = (c: Column<T>) => c.phone ?? c === columns[0];
   const two = !wide && columns.some((c) => c.phone === 2), rowHeight = two ? lines : high;
@@ -108,19 +111,23 @@ export function DataTable<T>({ label, columns: all, rows: unsorted, rowKey, to, 
   if (rows.length === 0) return <div class="table" ref={box} key="table"><div class="table-empty">{empty}</div></div>; // a table needs rows
   return <div class="table" ref={box} key="table" role="table" aria-label={label} aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={move}
     style={{ "--tracks": tracks(false), "--tracks-phone": tracks(true), "--row": `${rowHeight}px`, "--rows": rows.length, "--head": two ? "0px" : "2.2rem" }}>
-    <div role="rowgroup" class={two ? "unseen" : "thead"}><div role="row" aria-rowindex={1} class="tr">{columns.filter((c) => !two || onPhone(c)).map((c) => <span key={c.key} role="columnheader" class={cellClass(c)} aria-sort={by.replace("-", "") !== c.key ? undefined : by.startsWith("-") ? "descending" : "ascending"}>{c.value && sortBy && !two ? <button type="button" class="link sort" onClick={() => sortBy(by === `-${c.key}` ? c.key : sort === c.key ? "" : `-${c.key}`)}>{c.title}{sign(by, c.key)}</button> : c.title ? <>{c.title}{by.replace("-", "") === c.key && sign(by, c.key)}</> : <span class="unseen">Actions</span>}</span>)}</div></div>
+    <div role="rowgroup" class={two ? "unseen" : "thead"}><div role="row" aria-rowindex={1} class="tr">{columns.filter((c) => !two || onPhone(c)).map((c) => <span key={c.key} role="columnheader" class={cellClass(c)} aria-sort={by.replace("-", "") !== c.key ? undefined : by.startsWith("-") ? "descending" : "ascending"}>{c.head && !two ? c.head : c.value && sortBy && !two ? <button type="button" class="link sort" onClick={() => sortBy(by === `-${c.key}` ? c.key : sort === c.key ? "" : `-${c.key}`)}>{c.title}{sign(by, c.key)}</button> : c.title ? <>{c.title}{by.replace("-", "") === c.key && sign(by, c.key)}</> : <span class="unseen">Actions</span>}</span>)}</div></div>
     <div role="rowgroup" class="tbody" style={{ height: `${rows.length * rowHeight}px` }}>
       {rows.slice(first, last).map((row, i) => {
         const index = first + i, key = rowKey(row), head = heading?.(row), path = head === undefined && to?.(row), opens = path || head === undefined && choose;
-        return <div key={key} role="row" aria-rowindex={index + 2} class={`tr${two ? " two" : ""}${opens ? " opens" : ""}${head === undefined ? "" : " heading"}${key === chosen ? " chosen" : ""}`} data-index={index} data-key={key} tabIndex={index === at ? 0 : -1} style={{ transform: `translateY(${index * rowHeight}px)` }}
+        return <div key={key} role="row" aria-rowindex={index + 2} class={`tr${two ? " two" : ""}${opens ? " opens" : ""}${head === undefined ? "" : " heading"}${key === chosen || picked?.(row) ? " chosen" : ""}`} data-index={index} data-key={key} tabIndex={index === at ? 0 : -1} style={{ transform: `translateY(${index * rowHeight}px)` }}
           onFocus={() => setActive(key)}
           onClick={(e) => {
-            if (!opens || (e.target as HTMLElement).closest("a, button, input, select") || String(getSelection())) return;
+            if (!opens || (e.target as HTMLElement).closest("a, button, input, select, label") || String(getSelection())) return;
             if (!path) choose!(row);
             else if (e.ctrlKey || e.metaKey) window.open(href(path), "_blank", "noopener");
             else go(path);
           }}
-          onKeyDown={(e) => { if (e.key === "Enter" && opens && e.target === e.currentTarget) { if (path) go(path); else choose?.(row); } }}>
+          onKeyDown={(e) => {
+            if (e.target !== e.currentTarget || e.ctrlKey || e.metaKey || e.altKey || head !== undefined) return;
+            if (e.key === "Enter" && opens) { if (path) go(path); else choose?.(row); }
+            if (pick && (e.key === "x" || e.key === " ")) { e.preventDefault(); pick(row); }
+          }}>
           {head !== undefined ? <span role="cell" aria-colspan={columns.length}>{head}</span> : two ? <>{line(row, columns.filter((c) => onPhone(c) === true))}{line(row, columns.filter((c) => c.phone === 2 || c.phone === "only"))}</> : cells(row, columns)}
         </div>;
       })}

@@ -17,7 +17,7 @@ const all = screenList.filter((s) => s.nav);
 const keys: [group: string, of: [keys: string[], does: string][]][] = [
   ["Everywhere", [[["Ctrl", "K"], "finds a screen, a chat, a tool or a run, or does something"], [["?"], "shows this list"], [["/"], "leads to the message box, or to the search of a screen"], [["n"], "begins a new chat"], [["g", "c"], "opens the chat; g, then a approvals, r runs, t tools, s statistics"]]],
   ["Chat", [[["Enter"], "sends a message"], [["Shift", "Enter"], "begins a new line"], [["↑"], "in an empty box, edits the last question"], [["Esc"], "stops an answer, or leaves what is edited"]]],
-  ["Lists and approvals", [[["j", "k"], "move in lists, in the timeline and among approvals, as arrows do"], [["Enter"], "opens what is chosen"], [["a"], "approves the call in focus"], [["r"], "denies it"], [["+", "−"], "zoom in the timeline"]]],
+  ["Lists and approvals", [[["j", "k"], "move in lists, in the timeline and among approvals, as arrows do"], [["Enter"], "opens what is chosen"], [["x"], "chooses a run of the list, or no longer; so does Space"], [["a"], "approves the call in focus"], [["r"], "denies it"], [["+", "−"], "zoom in the timeline"]]],
 ];
 const screens: Record<string, string> = { c: "/", a: "/approvals", r: "/runs", t: "/tools", s: "/stats" };
 const patience = 1500; // ms between g and the next key

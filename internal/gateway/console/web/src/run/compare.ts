@@ -54,19 +54,23 @@ export function share(from: number, to: number): string {
 
 export interface Figures { tokens: number; ms: number; cost?: number; ended: boolean }
 
+// Sides is what the runs of the two sides are called: a run is compared with one that repeats it, or an older with a newer one.
+export interface Sides { left: string; right: string }
+export const repeated: Sides = { left: "recorded", right: "new" }, aged: Sides = { left: "older", right: "newer" };
+
 // differs says in one or two sentences what is other in the right run than in the left one: the answer, the calls, tokens, time and cost.
-export function differs(left: Item[], right: Item[], a: Figures, b: Figures): string {
+export function differs(left: Item[], right: Item[], a: Figures, b: Figures, sides = repeated): string {
   const calls = (items: Item[]) => items.flatMap((i) => i.kind === "call" ? [{ name: i.call.name, args: i.call.args, failed: i.call.result?.data.status === "error" }] : []);
   const was = calls(left), is = calls(right), names = (list: typeof was) => [...new Set(list.map((c) => c.name))];
   const gone = names(was).filter((n) => !names(is).includes(n)), fresh = names(is).filter((n) => !names(was).includes(n));
   const said = [...!b.ended ? [] : [answerOf(left) === answerOf(right) ? "gives the same answer" : answerOf(right) ? "gives another answer" : "gives no answer"]];
   if (gone.length) said.push(`does not call ${and(gone)}`);
-  if (fresh.length) said.push(`calls ${and(fresh)}, which the recorded run did not`);
+  if (fresh.length) said.push(`calls ${and(fresh)}, which the ${sides.left} run did not`);
   if (!gone.length && !fresh.length && was.length !== is.length) said.push(`makes ${Math.abs(is.length - was.length)} ${Math.abs(is.length - was.length) === 1 ? "call" : "calls"} ${is.length > was.length ? "more" : "fewer"}`);
   else if (was.length && was.length === is.length && was.some((c, i) => c.name === is[i]!.name && c.args !== is[i]!.args)) said.push("calls with other arguments");
   const failed = (list: typeof was) => list.filter((c) => c.failed).length;
   if (failed(is) > failed(was)) said.push(`has ${failed(is) - failed(was)} more failed ${failed(is) - failed(was) === 1 ? "call" : "calls"}`);
   const by = (from: number, to: number, more: string, less: string) => { const s = share(from, to); return s && `${s.slice(1)} ${s[0] === "+" ? more : less}`; };
   const figures = b.ended ? [by(a.tokens, b.tokens, "more tokens", "fewer tokens"), by(a.ms, b.ms, "more time", "less time")].filter(Boolean) : [], costs = b.ended && by(a.cost ?? 0, b.cost ?? 0, "more", "less");
-  return [said.length ? `The new run ${and(said)}.` : "", figures.length || costs ? `It ${and([figures.length ? `takes ${and(figures)}` : "", costs ? `costs ${costs}` : ""].filter(Boolean))}.` : ""].filter(Boolean).join(" ");
+  return [said.length ? `The ${sides.right} run ${and(said)}.` : "", figures.length || costs ? `It ${and([figures.length ? `takes ${and(figures)}` : "", costs ? `costs ${costs}` : ""].filter(Boolean))}.` : ""].filter(Boolean).join(" ");
 }

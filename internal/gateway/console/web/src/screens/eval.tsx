@@ -12,11 +12,12 @@ import { money, type Message, type RunEvent } from "../run/types";
 import { count, measured, words } from "../text/format";
 import { visible } from "../text/visible";
 import type { ScreenProps } from ".";
-import { apart, changeOf, type Change } from "../run/evalcompare";
-import { interval, nameOf, NoResults, outcome, percent, type Measured, type Result } from "./evals";
+import { apart, changeOf, contradictions, figuresOf, interval, nameOf, percent, verdictOf, type Change, type Filed, type Measured, type Result } from "../run/evalcompare";
+import { markOf, PassMark, Trend } from "../run/Trend";
+import { Measure, NoResults, outcome } from "./evals";
 
-interface Run { name: string; model: string; scenario: string; category?: string; strategy?: string; fallback?: boolean; trial: number; ok: boolean; scored: boolean; error_class?: string; error_message?: string; elapsed_ms: number; cost?: number }
-interface Detail extends Result { runs: Run[]; truncated?: boolean }
+interface Run extends Filed { name: string; scenario: string; category?: string; trial: number; error_class?: string; error_message?: string; elapsed_ms: number; cost?: number }
+interface Detail extends Result { runs: Run[]; truncated?: boolean; summary?: { measured?: { trials?: number }[] } }
 interface Check { group: string; assert: string; ok: boolean; got?: unknown }
 interface File { checks?: Check[]; history?: Message[]; reason?: string; error_message?: string; trace?: unknown }
 interface Case { scenario: string; category?: string; runs: Map<string, Run[]> }
@@ -30,6 +31,14 @@ function casesOf(runs: Run[]): Case[] {
     c.runs.set(nameOf(r), [...c.runs.get(nameOf(r)) ?? [], r]);
   }
   return [...cases.values()];
+}
+
+// meaning is what lathe eval says of all runs of a result together.
+const meaning: Record<string, string> = { failed: "at least one run did not pass", inconclusive: "no run failed, but some have no score" };
+
+// Apart is how the runs that count in no rate ended.
+function Apart({ of: f }: { of: ReturnType<typeof figuresOf> }) {
+  return <>{[["recovery", f.recovery] as const, ["control", f.control] as const].filter(([, t]) => t.runs).map(([name, t], i) => <span key={name} class="eval-apart">{i > 0 && " · "}{name} {t.ok}/{t.runs}</span>)}</>;
 }
 
 const passed = (runs: Run[] = []) => runs.filter((r) => r.ok).length;
@@ -50,9 +59,9 @@ function Passed({ runs = [] }: { runs?: Run[] }) {
 }
 
 // Rate draws a rate with its interval of 95 %; the text says the same.
-function Rate({ m, was }: { m: Measured; was?: Measured }) {
+function Rate({ m, was, mark }: { m: Measured; was?: Measured; mark: number }) {
   const low = (m.ok_rate_low ?? 0) * 100, high = (m.ok_rate_high ?? 0) * 100;
-  return <div class="eval-rate"><span class="num">{interval(m)}</span>{was && <Moved m={m} was={was} />}{was?.ok_rate != null && <span class="eval-bar was" aria-hidden="true"><i style={{ left: `${(was.ok_rate_low ?? 0) * 100}%`, width: `${((was.ok_rate_high ?? 0) - (was.ok_rate_low ?? 0)) * 100}%` }} /><b style={{ left: `${was.ok_rate * 100}%` }} /></span>}{m.ok_rate !== null && <span class="eval-bar" aria-hidden="true"><i style={{ left: `${low}%`, width: `${high - low}%` }} /><b style={{ left: `${m.ok_rate * 100}%` }} /></span>}</div>;
+  return <div class="eval-rate"><span class="num">{interval(m)}</span>{was && <Moved m={m} was={was} />}{was?.ok_rate != null && <span class="eval-bar was" aria-hidden="true"><i style={{ left: `${(was.ok_rate_low ?? 0) * 100}%`, width: `${((was.ok_rate_high ?? 0) - (was.ok_rate_low ?? 0)) * 100}%` }} /><b style={{ left: `${was.ok_rate * 100}%` }} /></span>}{m.ok_rate !== null && <span class="eval-bar" aria-hidden="true"><i style={{ left: `${low}%`, width: `${high - low}%` }} /><b style={{ left: `${m.ok_rate * 100}%` }} /><u style={{ left: `${mark * 100}%` }} /></span>}</div>;
 }
 
 // Moved says by how much a rate moved, and whether that is more than chance.
@@ -63,8 +72,8 @@ function Moved({ m, was }: { m: Measured; was: Measured }) {
 }
 
 // Against chooses the result that this one is compared with.
-function Against({ id, against, suite }: { id: string; against: string; suite?: string }) {
-  const { data } = useResource<{ data: Result[] }>("api/evals"), others = data?.data.filter((r) => r.id !== id && !r.problem) ?? [];
+function Against({ id, against, suite, all }: { id: string; against: string; suite?: string; all?: Result[] }) {
+  const others = all?.filter((r) => r.id !== id && !r.problem) ?? [];
   if (!others.length && !against) return null;
   return <label class="eval-against">Compare with<select value={against} onChange={(e) => setParams({ against: e.currentTarget.value, changed: "" })}><option value="">nothing</option>
     {others.toSorted((a, b) => Number(b.suite === suite) - Number(a.suite === suite)).map((r) => <option key={r.id} value={r.id}>{visible(r.id)}{r.suite && r.suite !== suite ? `, suite ${visible(r.suite)}` : ""}</option>)}</select></label>;
@@ -73,7 +82,7 @@ function Against({ id, against, suite }: { id: string; against: string; suite?: 
 export default function Eval({ params }: ScreenProps) {
   const id = params.id ?? "";
   const { data, error, reload } = useResource<Detail>(`api/evals/${enc(id)}`);
-  const against = param("against"), other = useResource<Detail>(against ? `api/evals/${enc(against)}` : undefined), was = against ? other.data : undefined;
+  const all = useResource<{ data: Result[] }>("api/evals").data?.data, mark = markOf(), against = param("against"), other = useResource<Detail>(against ? `api/evals/${enc(against)}` : undefined), was = against ? other.data : undefined;
   const before = useMemo(() => new Map(casesOf(was?.runs ?? []).map((c) => [c.scenario, c])), [was]);
   const twin = (m: Measured) => was && (was.models.find((o) => nameOf(o) === nameOf(m)) ?? (was.models.length === 1 && data?.models.length === 1 ? was.models[0] : undefined));
   const runsBefore = (scenario: string, model: string) => { const c = before.get(scenario), own = data?.models.find((m) => nameOf(m) === model), of = own && twin(own); return c?.runs.get(of ? nameOf(of) : model); };
@@ -92,12 +101,15 @@ export default function Eval({ params }: ScreenProps) {
     return `/evals/${enc(id)}?${query}`;
   };
   const columns: Column<Case>[] = [
-    { key: "case", title: "Case", cell: (c) => <Seen text={c.scenario} />, width: "minmax(8rem, 2fr)" },
+    { key: "case", title: "Case", cell: (c) => <><Seen text={c.scenario} />{kindOf(c) && <> <Badge>{kindOf(c)}</Badge></>}</>, width: "minmax(8rem, 2fr)" },
     ...models.map((m, i): Column<Case> => ({ key: m, title: visible(m), cell: (c) => <Cell runs={c.runs.get(m)} against={was && { runs: runsBefore(c.scenario, m) }} />, width: was ? "minmax(9rem, 1fr)" : "minmax(5rem, 1fr)", phone: i < 2 })),
   ];
+  const figures = (m: Measured) => figuresOf(data!.runs.filter((r) => nameOf(r) === nameOf(m))), some = data?.models.some((m) => figures(m).recovery.runs + figures(m).control.runs > 0) ?? false;
+  const kindOf = (c: Case) => { const r = [...c.runs.values()][0]?.[0]; return !some ? "" : r?.control ? "control" : r?.provokes ? "recovery" : ""; };
+  const wrong = data && !data.truncated ? contradictions(data) : [];
   const chosen = cases.find((c) => c.scenario === scenario);
   return <div class="page">
-    <PageHeader title={id} back={{ to: "/evals", label: "Evaluations" }} note={data && <>{data.suite && <>Suite <Seen text={data.suite} />, </>}{data.started && <Time at={data.started} />} {data.status && <Badge kind={outcome[data.status] ?? ""}>{data.status}</Badge>}</>}>{data && <Against id={id} against={against} suite={data.suite} />}<Copy text={() => location.href} label="Copy link" /></PageHeader>
+    <PageHeader title={id} back={{ to: "/evals", label: "Evaluations" }} note={data && <>{data.suite && <>Suite <Seen text={data.suite} />, </>}{data.started && <Time at={data.started} />} {data.status && <Badge kind={outcome[data.status] ?? ""}>{data.status}</Badge>}{meaning[data.status ?? ""] && <span class="small"> {meaning[data.status ?? ""]}</span>}</>}>{data && <Against id={id} against={against} suite={data.suite} all={all} />}<Copy text={() => location.href} label="Copy link" /></PageHeader>
     {error && !data && <NoResults error={error} retry={reload} />}
     {!data && !error && <Loading />}
     {data?.problem && <ErrorState error={new Error(data.problem)} />}
@@ -105,9 +117,12 @@ export default function Eval({ params }: ScreenProps) {
       {data.truncated && <p class="problem note">The folder has more runs than are shown here.</p>}
       {against && other.error && !was && <ErrorState error={other.error} retry={other.reload} />}
       {was && <p class="compare-says" role="status">{data.models.filter((m) => !twin(m)).length > 0 && <><Seen text={against} /> has no {data.models.filter((m) => !twin(m)).map((m) => visible(nameOf(m))).join(", ")}. </>}{changedCases("better") + changedCases("worse") === 0 ? `No case changed since ${visible(against)}.` : <>{count(changedCases("better"), "case")} better and {count(changedCases("worse"), "case")} worse than in <Seen text={against} />, of {cases.length.toLocaleString()}. {show !== "changed" && <button type="button" class="link" onClick={() => setParams({ show: "changed" })}>Show those that changed</button>}</>}</p>}
-      <PlainTable label="Models" head={["Model", "Rate and interval of 95 %", "Passed", "No score", "p50", "p95", "Cost"]}>
-        {data.models.map((m) => <tr key={nameOf(m)}><th scope="row"><Seen text={nameOf(m)} /></th><td><Rate m={m} was={twin(m)} /></td><td class="num">{m.ok}/{m.runs}</td><td class="num">{m.errors}</td><td class="num">{measured(m.ms_p50)}{twin(m) && <span class="soft"> {share(twin(m)!.ms_p50, m.ms_p50)}</span>}</td><td class="num">{measured(m.ms_p95)}</td><td class="num">{m.cost ? money(m.cost) : "not known"}</td></tr>)}
+      {wrong.length > 0 && <div class="problem warning" role="note"><b>Figures of this result contradict one another</b><span class="sentence">{wrong.map(visible).join("; ")}.</span>{cases.length > 0 && <span>The outcome and the rates are those of summary.json, the cases those of the files of the runs.</span>}</div>}
+      <div class="stack"><div class="eval-head"><h2>Models</h2><div class="filters"><PassMark /></div></div>
+      <PlainTable label="Models" head={["Model", "Rate and interval of 95\u00a0%", "Pass mark", "Counted in the rate", ...(some ? ["Counted apart"] : []), "No score", "p50", "p95", "Cost"]}>
+        {data.models.map((m) => { const [kind, word] = verdictOf(m, mark); return <tr key={nameOf(m)}><th scope="row"><Seen text={nameOf(m)} /></th><td><Rate m={m} was={twin(m)} mark={mark} /></td><td><Badge kind={kind}>{word}</Badge></td><td class="num">{m.ok}/{m.runs}</td>{some && <td class="num"><Apart of={figures(m)} /></td>}<td class="num">{m.errors}</td><td class="num">{measured(m.ms_p50)}{twin(m) && <span class="soft"> {share(twin(m)!.ms_p50, m.ms_p50)}</span>}</td><td class="num">{measured(m.ms_p95)}</td><td class="num">{m.cost ? money(m.cost) : "not known"}</td></tr>; })}
       </PlainTable>
+      {some && <p class="soft small eval-note">The rate counts the runs of cases with tools. Two kinds of cases are counted apart: <b>recovery</b>, whose prompts provoke a mistake, and <b>control</b>, which have no tools. The cases below have all {data.runs.length.toLocaleString()} runs.</p>}</div>
       <section class="stack" aria-labelledby="cases-h"><h2 id="cases-h">Cases</h2>
         {cases.length > 0 && <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
           <label>Show<select value={param("show")} onChange={(e) => setParams({ show: e.currentTarget.value })}><option value="">all cases</option><option value="failed">those that a run did not pass</option>{was && <option value="changed">those that changed</option>}</select></label>
@@ -120,6 +135,8 @@ export default function Eval({ params }: ScreenProps) {
             <td><Badge kind={r.ok ? "ok" : r.scored ? "bad" : "wait"}>{r.ok ? "passed" : r.scored ? "failed" : "no score"}</Badge></td><td>{r.error_class && <b>{words(r.error_class.toLowerCase())} </b>}<Seen text={r.error_message ?? ""} /></td><td class="num">{measured(r.elapsed_ms)}</td></tr>)}
         </PlainTable></section>}
       {name && <One key={name} id={id} name={name} />}
+      {all && <Trend results={all} suite={data.suite ?? ""} here={id} />}
+      <Measure of={{ result: data, scenarios: cases.map((c) => c.scenario), trials: Math.max(1, ...data.runs.map((r) => r.trial), ...data.summary?.measured?.map((m) => m.trials ?? 1) ?? []) }} />
     </>}
   </div>;
 }

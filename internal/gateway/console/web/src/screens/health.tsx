@@ -2,17 +2,18 @@
 
 import { Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { enc } from "../api";
+import { enc, get, getText, send } from "../api";
 import { causeIn, storedEvents, type Cause } from "../chat/cause";
-import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
+import { announce, Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
 import { CauseLines } from "../components/Cause";
 import { Command } from "../components/ErrorState";
 import { Spark } from "../components/Spark";
 import type { Setting } from "../policy";
 import { useResource } from "../resource";
-import type { Run } from "../run/types";
+import { lasted, type Run } from "../run/types";
 import { failureName } from "../state";
 import { count, measured, moment } from "../text/format";
+import { visible } from "../text/visible";
 import { isOf, useLastRuns, type Model } from "./limits";
 
 interface Health { ready: boolean; version?: string; revision?: string; go?: string; started?: string; store?: string; node?: string; checks: { name: string; ok: boolean; message?: string }[] }
@@ -27,7 +28,7 @@ export default function HealthScreen() {
     {data && <section class="card-box" aria-label="Gateway"><div class="approval-head"><strong>Gateway</strong><Whole {...data} /></div>
       <dl class="run-facts"><div><dt>Version</dt><dd><Seen text={`${data.version ?? "unknown"}${data.revision ? ` (${data.revision})` : ""}, ${data.go ?? ""}`} /></dd></div>
         {data.started && <div><dt>Started</dt><dd><Time at={data.started} /></dd></div>}<div><dt>Store of runs</dt><dd>{data.store}</dd></div>{data.node && <div><dt>Node</dt><dd><Seen text={data.node} /></dd></div>}</dl><LastDay stats={stats.data} /></section>}
-    <ModelServers stats={stats.data} />
+    <ModelServers stats={stats.data} again={stats.reload} />
     {data && <section class="stack" aria-labelledby="parts-h"><h2 id="parts-h">Parts</h2>
       <PlainTable label="Parts of the gateway" head={["Part", "State", "Detail"]}>{data.checks.toSorted((a, b) => Number(a.ok) - Number(b.ok)).map((c) => <tr key={c.name}><th scope="row"><Where name={c.name} /></th><td><Badge kind={c.ok ? "ok" : isTool(c) ? "wait" : "bad"}>{c.ok ? "ok" : isTool(c) ? "not offered" : "failed"}</Badge></td><td><Seen text={c.message ?? ""} /></td></tr>)}</PlainTable></section>}
   </div>;
@@ -67,26 +68,63 @@ function LastDay({ stats }: { stats?: Stats }) {
   </dl>;
 }
 
-// ModelServers says of each entry of models what its calls of a day came to, and of one whose last run failed, why. Nothing asks the servers: what runs asked of them is counted.
-function ModelServers({ stats }: { stats?: Stats }) {
+// A ModelCall is a finished call of a model.
+interface ModelCall { run_id: string; time: string; model: string; status: "success" | "error"; error_code?: string; latency_ms: number }
+
+const newest = 200; // calls in which the last ones of each model are looked for
+
+// ModelServers says of each entry of models when its server last answered and failed, and what its calls of a day came to.
+function ModelServers({ stats, again }: { stats?: Stats; again: () => void }) {
   const models = useResource<{ data: Model[] }>("api/models", { every: 15_000 });
   const config = useResource<{ data: Setting[] }>("api/config");
+  const calls = useResource<{ data: ModelCall[]; next?: string }>(`api/summaries?limit=${newest}`, { every: 15_000 });
   const lastRun = useLastRuns();
   const callsOf = (m: Model) => stats?.models.find((s) => isOf(m, s.name))?.model_calls;
   const shown = models.data?.data.filter((m) => m.provider !== "sim" || callsOf(m)); // a simulated model has no server
   if (!shown) return null;
+  const targets = new Map(lastRun.all?.map((r) => [r.run_id, r.target || r.model]));
+  const lastOf = (m: Model, status: ModelCall["status"]) => calls.data?.data.find((c) => c.status === status && isOf(m, targets.get(c.run_id) ?? c.model));
+  const none = <span class="soft">{calls.data ? calls.data.next ? `none of the last ${newest} calls` : "none" : "…"}</span>;
   const address = (m: Model) => config.data?.data.find((s) => s.key === `models.${m.name}.base_url`)?.value ?? "";
-  const state = (c?: Calls): [kind: "" | "ok" | "wait" | "bad", word: string] => !c?.calls ? ["", "no calls"] : c.errors === c.calls ? ["bad", "all calls failed"] : c.errors ? ["wait", "some calls failed"] : ["ok", "answers"];
-  const rank = (m: Model) => ["bad", "wait", "ok", ""].indexOf(state(callsOf(m))[0]);
+  const state = (m: Model): [kind: "" | "ok" | "wait" | "bad", word: string] => {
+    const c = callsOf(m), good = lastOf(m, "success"), bad = lastOf(m, "error");
+    if (!c?.calls) return ["", "not asked today"];
+    return c.errors === c.calls ? ["bad", "all calls failed"] : bad && (!good || bad.time > good.time) ? ["bad", "last call failed"] : ["ok", "answers"];
+  };
+  const rank = (m: Model) => ["bad", "wait", "ok", ""].indexOf(state(m)[0]);
   return <section class="stack" aria-labelledby="models-h"><h2 id="models-h">Model servers</h2>
-    {shown.length === 0 ? <Empty title="No model server has been asked.">Only simulated models are configured, and none was called in the last 24 hours.</Empty> : <><p class="soft small">Calls of the last 24 hours. The gateway asks a model server only when a run does; <Command>lathe doctor</Command> tests one now.</p>
-    <PlainTable label="Calls of each model server" head={["Entry", "State", "Last run", "Calls", "Failed", "p50", "p95", "First token", "Address"]} ends={[false, false, false, true, true, true, true, true]}>{shown.toSorted((a, b) => rank(a) - rank(b)).map((m) => {
-      const calls = callsOf(m), [kind, word] = state(calls), last = lastRun.of(m);
-      return <Fragment key={m.name}><tr class={last?.status === "failed" ? "explained" : ""}><th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}{m.model && m.model !== m.name && <> <span class="soft"><Seen text={m.model} /></span></>}</th><td><Badge kind={kind}>{word}</Badge></td><td class="wide-cell">{lastRun.show(m)}</td>
-        <td class="num end">{calls?.calls.toLocaleString() ?? 0}</td><td class="num end">{calls?.errors ? `${calls.errors.toLocaleString()} (${Math.round(calls.errors / calls.calls * 100)} %)` : 0}</td><td class="num end">{calls ? measured(calls.p50_ms) : ""}</td><td class="num end">{calls ? measured(calls.p95_ms) : ""}</td><td class="num end">{calls?.first_token_p50_ms ? measured(calls.first_token_p50_ms) : ""}</td><td class="mono"><Seen text={address(m) || m.provider} /></td></tr>
+    {shown.length === 0 ? <Empty title="No model server has been asked.">Only simulated models are configured, and none was called in the last 24 hours.</Empty> : <><p class="soft small">Calls of the last 24 hours. The gateway asks a model server only when a run does; “Ask now” starts a run with one short question. <Command>lathe doctor</Command> examines a server.</p>
+    <PlainTable label="Calls of each model server" head={["Entry", "State", "Last answer", "Last error", "Calls", "Failed", "p50, p95", "First token", "Ask"]} ends={[false, false, false, false, true, true, true, true]}>{shown.toSorted((a, b) => rank(a) - rank(b)).map((m) => {
+      const c = callsOf(m), [kind, word] = state(m), last = lastRun.of(m), good = lastOf(m, "success"), bad = lastOf(m, "error");
+      return <Fragment key={m.name}><tr class={last?.status === "failed" ? "explained" : ""}><th scope="row" class="health-entry"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}<span class="soft small mono"><Seen text={[address(m) || m.provider, m.model !== m.name && m.model].filter(Boolean).join(", ")} /></span></th><td><Badge kind={kind}>{word}</Badge></td>
+        <td>{good ? <><Link to={`/runs/${enc(good.run_id)}`}><Time at={good.time} /></Link>, <span class="num">in {measured(good.latency_ms)}</span></> : none}</td><td>{bad ? <><Link to={`/runs/${enc(bad.run_id)}`}><Time at={bad.time} /></Link>, <Seen text={failureName(bad.error_code ?? "failed")} /></> : none}</td>
+        <td class="num end">{c?.calls.toLocaleString() ?? 0}</td><td class="num end">{c?.errors ? `${c.errors.toLocaleString()} (${Math.round(c.errors / c.calls * 100)} %)` : 0}</td><td class="num end">{c ? <>{measured(c.p50_ms)},<br />{measured(c.p95_ms)}</> : ""}</td><td class="num end">{c?.first_token_p50_ms ? measured(c.first_token_p50_ms) : ""}</td><td><Ask model={m.name} done={() => { again(); calls.reload(); }} /></td></tr>
         {last?.status === "failed" && <tr><td colSpan={9}><Why run={last} /></td></tr>}</Fragment>;
     })}</PlainTable></>}
   </section>;
+}
+
+const question = "Answer with one word: ready.", longestAnswer = 64; // tokens
+
+// Ask has a model server asked now: it starts a run without tools, and says what came of it.
+function Ask({ model, done }: { model: string; done: () => void }) {
+  const [busy, setBusy] = useState(false), [run, set] = useState<Run>(), [error, setError] = useState<Error>();
+  const ask = async () => {
+    setBusy(true);
+    set(undefined);
+    setError(undefined);
+    try {
+      const begun = await send<Run>("POST", "api/runs", { model, prompt: question, tools: [], max_completion_tokens: longestAnswer });
+      await getText(`api/runs/${enc(begun.run_id)}/events?follow=pause`);
+      const ended = await get<Run>(`api/runs/${enc(begun.run_id)}`);
+      set(ended);
+      announce(`${visible(model)} ${ended.status === "failed" ? `failed: ${failureName(ended.error_code ?? "")}` : `answered in ${measured(lasted(ended, Date.now()))}`}.`);
+    } catch (e) { setError(e as Error); }
+    setBusy(false);
+    done();
+  };
+  return <span class="health-ask"><button type="button" class="quiet small" disabled={busy} onClick={() => void ask()}>{busy ? "Asking…" : "Ask now"}<span class="unseen"> {visible(model)}</span></button>
+    {run && <span class="small"><Link to={`/runs/${enc(run.run_id)}`}>{run.status === "failed" ? "failed" : "answered"}</Link> {run.status === "failed" ? <span class="bad-number">{visible(failureName(run.error_code ?? ""))}</span> : <span class="num">in {measured(lasted(run, Date.now()))}</span>}</span>}{error && <span class="small bad-number" role="alert">{visible(error.message)}</span>}</span>;
 }
 
 // Why says what a model server failed with in a run, and what can be done.

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { isGone } from "../api";
+import { query, isGone } from "../api";
 import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, StateBadge, Time } from "../components/basics";
 import { Command } from "../components/ErrorState";
 import type { Run, RunPage } from "../run/types";
@@ -27,10 +27,10 @@ export const isOf = (m: Pick<Model, "name" | "model" | "default">, name = "") =>
 const newest = 200; // runs in which the last one of each model is looked for
 
 // useLastRuns returns the last run of an entry of models, as far as it is among the newest runs, and how it ended for people.
-export function useLastRuns(): { of: (m: Model) => Run | undefined; show: (m: Model) => ComponentChildren } {
+export function useLastRuns(): { all: Run[] | undefined; of: (m: Model) => Run | undefined; show: (m: Model) => ComponentChildren } {
   const { data } = useResource<RunPage>(`api/runs?limit=${newest}`, { every: 15_000 });
   const of = (m: Model) => data?.data.find((r) => isOf(m, r.target || r.model));
-  return { of, show: (m) => {
+  return { all: data?.data, of, show: (m) => {
     const run = of(m);
     if (!data) return "…";
     if (!run) return <span class="soft">{data.next ? `none of the newest ${newest} runs` : "none"}</span>;
@@ -38,19 +38,43 @@ export function useLastRuns(): { of: (m: Model) => Run | undefined; show: (m: Mo
   } };
 }
 
+// kept are the limits of a run of an entry that hold: a number above is none.
+const kept = (m: Model) => Object.entries(m.limits).filter(([, n]) => n <= Number.MAX_SAFE_INTEGER);
+
 // limitsOf are the limits of a run of an entry, for people.
-const limitsOf = (m: Model) => Object.entries(m.limits).filter(([, n]) => n <= Number.MAX_SAFE_INTEGER).map(([k, n]) => limit(k, n)).sort().join(", ") || "none";
+const limitsOf = (m: Model) => kept(m).map(([k, n]) => limit(k, n)).sort().join(", ") || "none";
+
+// uses say how much of a limit a run used, and which reason a run has that the limit ended. The time of a run has waits in it that do not count.
+const uses: Record<string, { name: string; used?: (r: Run) => number; reason: string }> = {
+  max_iterations: { name: "Model calls", used: (r) => r.turns, reason: "max_iterations" }, max_total_tool_calls: { name: "Tool calls", used: (r) => r.tool_calls, reason: "max_total_tool_calls" },
+  max_tokens_total: { name: "Tokens", used: (r) => r.usage.total_tokens, reason: "budget_exceeded" }, run_timeout_ms: { name: "Time, without waits", reason: "run_timeout" },
+};
+
+// RunLimits shows the limits of a run beside the most that one of the newest runs used of them. Entries with the same limits share a table.
+function RunLimits({ all, runs }: { all: Model[]; runs?: Run[] }) {
+  const groups = new Map<string, Model[]>();
+  for (const m of all) groups.set(limitsOf(m), [...groups.get(limitsOf(m)) ?? [], m]);
+  return <div class="stack"><h2>Limits of a run</h2>
+    <p class="soft small">What one run may do, and what the newest {runs?.length ?? 0} runs used of it. The settings of tool calls in <Link to="/settings?show=all&section=tool_calling">the settings</Link> change them.</p>
+    {[...groups].map(([key, models]) => {
+      const of = runs?.filter((r) => models.some((m) => isOf(m, r.target || r.model))) ?? [], names = groups.size > 1 ? models.map((m) => visible(m.name)).join(", ") : "";
+      return <PlainTable key={key} label={`Limits of a run${names && ` with ${names}`}`} head={[names ? `With ${names}` : "With every model", "Limit", "Most that a run used", "Ended by it"]} ends={[false, true, false, true]}>{kept(models[0]!).map(([k, n]) => {
+        const use = uses[k], ended = of.filter((r) => r.reason === use?.reason).length, most = use?.used && of.length ? Math.max(...of.map(use.used)) : undefined;
+        return <tr key={k}><th scope="row">{use?.name ?? words(k)}</th><td class="num end">{!use ? limit(k, n) : use.used ? n.toLocaleString() : duration(n)}</td><td>{most === undefined ? <span class="soft">not measured</span> : <div class="budget"><span class="num">{most.toLocaleString()} <span class="soft">({Math.round(most / n * 100)} %)</span></span><Budget label={`${use!.name}: the most that a run used`} spent={most} limit={n} /></div>}</td>
+          <td class="num end">{!use ? "" : ended ? <Link to={query("/runs", { reason: use.reason })}>{count(ended, "run")}</Link> : <span class="soft">no run</span>}</td></tr>;
+      })}</PlainTable>;
+    })}</div>;
+}
 
 // Entries is the table of models. Simulated ones that no run has asked are folded.
 function Entries({ all }: { all: Model[] }) {
   const lastRun = useLastRuns();
   const [whole, set] = useState(false);
   const used = (m: Model) => m.provider !== "sim" || m.default || lastRun.of(m) !== undefined, shown = whole ? all : all.filter(used), rest = all.length - all.filter(used).length;
-  const own = new Set(all.map(limitsOf)).size > 1; // limits that all entries have are shown once
-  return <>{!own && all[0] && <p class="soft small">Limits of a run, with every model: {limitsOf(all[0])}.</p>}
-    <PlainTable label="Entries of models and their limits" head={["Entry", "Model", "Provider", "Last run", "Tool calls", ...(own ? ["Limits of a run"] : [])]}>{shown.map((m) => <tr key={m.name}>
-      <th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}</th><td><Seen text={m.model ?? m.name} /></td><td><Seen text={m.provider} /></td><td class="wide-cell">{lastRun.show(m)}</td><td>{m.supports_tools ? words(m.dialect) : <Badge>no tools</Badge>}</td>{own && <td class="wide-cell">{limitsOf(m)}</td>}</tr>)}</PlainTable>
-    {rest > 0 && <div><button type="button" class="quiet small" aria-expanded={whole} onClick={() => set(!whole)}>{whole ? "Show fewer models" : `Show ${count(rest, "simulated model")} more`}</button></div>}</>;
+  return <><PlainTable label="Entries of models" head={["Entry", "Model", "Provider", "Last run", "Tool calls"]}>{shown.map((m) => <tr key={m.name}>
+      <th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}</th><td><Seen text={m.model ?? m.name} /></td><td><Seen text={m.provider} /></td><td class="wide-cell">{lastRun.show(m)}</td><td>{m.supports_tools ? words(m.dialect) : <Badge>no tools</Badge>}</td></tr>)}</PlainTable>
+    {rest > 0 && <div><button type="button" class="quiet small" aria-expanded={whole} onClick={() => set(!whole)}>{whole ? "Show fewer models" : `Show ${count(rest, "simulated model")} more`}</button></div>}
+    <RunLimits all={all} runs={lastRun.all} /></>;
 }
 
 interface Usage { since: string; until: string; data: Used[] }
@@ -103,9 +127,10 @@ export default function Models() {
     <section class="stack" aria-labelledby="keys-h"><h2 id="keys-h">Keys</h2>
       {keys.error && !keys.data && <ErrorState error={keys.error} retry={keys.reload} />}
       {keys.data?.data.length === 0 && !after && <Empty title="This gateway has no keys.">Every process on its machine may call it. <Command>lathe keys new</Command> prints a key and its hash. Put the hash into lathe.yaml as <code>keys.NAME.sha256</code>.</Empty>}
-      <div class="cards">{keys.data?.data.map((k) => <article key={k.name} class="card-box" aria-label={k.name}><div class="approval-head"><strong><Seen text={k.name} /></strong><Badge kind={k.role === "admin" ? "wait" : ""}>{k.role}</Badge><span class="soft small">{count(k.active, "request")} in progress</span></div>
+      <div class="cards">{keys.data?.data.map((k) => <article key={k.name} class="card-box" aria-label={k.name}><div class="approval-head"><strong><Seen text={k.name} /></strong><Badge kind={k.role === "admin" ? "wait" : ""}>{k.role}</Badge></div>
         <dl class="facts"><dt>Models</dt><dd><Seen text={k.models ? k.models.join(", ") || "none" : "all"} /></dd><dt>Tools</dt><dd><Seen text={k.tools ? k.tools.join(", ") || "none" : "all"} /></dd><dt>Decides about</dt><dd><Seen text={k.role === "admin" ? "all runs" : k.approve.join(", ") || "none"} /></dd>
           <dt>Limits</dt><dd>{[k.requests_per_minute ? `${k.requests_per_minute} requests a minute` : "", k.concurrency ? `${k.concurrency} requests at once` : "", k.max_tokens_total && k.max_tokens_total <= Number.MAX_SAFE_INTEGER ? `${k.max_tokens_total.toLocaleString()} tokens a run` : "", k.max_cost ? `$${k.max_cost} a run` : ""].filter(Boolean).join(", ") || "none of its own"}</dd>
+          <dt>In progress</dt><dd class="budget"><span class="num">{k.active}{k.concurrency ? ` of ${k.concurrency} requests at once` : ` ${k.active === 1 ? "request" : "requests"}`}</span>{k.concurrency ? <Budget label={`Requests of ${visible(k.name)} in progress`} spent={k.active} limit={k.concurrency} /> : null}</dd>
           {k.used?.map((u) => <><dt>Used in {u.period}</dt><dd class="budget"><span>${u.spent_cost.toFixed(4)}{u.cost_limit !== undefined && ` of $${u.cost_limit}`}, {u.spent_tokens.toLocaleString()}{u.token_limit !== undefined && ` of ${u.token_limit.toLocaleString()}`} tokens</span>
             {u.cost_limit ? <Budget label={`Cost of ${visible(k.name)} in ${u.period}`} spent={u.spent_cost} limit={u.cost_limit} /> : null}{u.token_limit ? <Budget label={`Tokens of ${visible(k.name)} in ${u.period}`} spent={u.spent_tokens} limit={u.token_limit} /> : null}</dd></>)}</dl></article>)}</div>
       {(after || next) && <div class="box-actions">{after && <button type="button" class="quiet small" onClick={() => setAfter("")}>First page of keys</button>}{next && <button type="button" class="quiet small" onClick={() => setAfter(next)}>Next page of keys</button>}</div>}

@@ -6,7 +6,7 @@ import { announce, Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTab
 import { inOneLine } from "../components/CallCard";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
-import { align, differs, partsOf, same, share, type Row } from "../run/compare";
+import { aged, align, differs, partsOf, repeated, same, share, type Row, type Sides } from "../run/compare";
 import { useEvents } from "../run/follow";
 import { itemsOf } from "../run/items";
 import { lasted, money, reasonOf, type Run, type RunPage } from "../run/types";
@@ -18,14 +18,16 @@ import type { ScreenProps } from ".";
 
 export default function Replay({ params }: ScreenProps) {
   const id = params.id!, other = param("with");
-  const left = useResource<Run>(`api/runs/${enc(id)}`);
+  const left = useResource<Run>(`api/runs/${enc(id)}`), right = useResource<Run>(other ? `api/runs/${enc(other)}` : undefined).data;
+  const two = right !== undefined && right.replays !== id; // runs that do not repeat one another
   return <div class="page">
-    <PageHeader title="Run again" back={{ to: `/runs/${enc(id)}`, label: "The recorded run" }} note="The same conversation, with another model or other settings. The new run is a run of its own." />
+    {two ? <PageHeader title="Compare two runs" back={{ to: "/runs", label: "Runs" }} note="The older run on the left, the newer one on the right." />
+      : <PageHeader title="Run again" back={{ to: `/runs/${enc(id)}`, label: "The recorded run" }} note="The same conversation, with another model or other settings. The new run is a run of its own." />}
     {left.error && !left.data && <ErrorState error={left.error} retry={left.reload} />}
     {!left.data && !left.error && <Loading />}
-    {left.data && <Start key={id} run={left.data} />}
-    {left.data && <Runs of={left.data} shown={other} />}
-    {left.data && other && <Compare key={other} left={left.data} right={other} />}
+    {left.data && !two && (!other || right) && <Start key={id} run={left.data} />}
+    {left.data && <Runs of={left.data} shown={other} two={two ? right : undefined} />}
+    {left.data && other && <Compare key={other} left={left.data} right={other} sides={two ? aged : repeated} />}
   </div>;
 }
 
@@ -70,7 +72,7 @@ function Start({ run }: { run: Run }) {
   </form>;
 }
 
-function Compare({ left, right: id }: { left: Run; right: string }) {
+function Compare({ left, right: id, sides }: { left: Run; right: string; sides: Sides }) {
   const a = useEvents(left.run_id), b = useEvents(id);
   const over = b.events.some((e) => e.type === "RunFinished");
   const right = useResource<Run>(`api/runs/${enc(id)}`, { every: over ? undefined : 1000 });
@@ -84,17 +86,17 @@ function Compare({ left, right: id }: { left: Run; right: string }) {
   const figures = (r: Run) => ({ tokens: r.usage.total_tokens, ms: lasted(r, now()), cost: r.cost, ended: Boolean(r.ended) });
   return <>
     <h2 class="unseen">Conversation</h2>
-    <p class="compare-says">{differs(was, is, figures(left), figures(right.data))}</p>
+    <p class="compare-says">{differs(was, is, figures(left), figures(right.data), sides)}</p>
     <div class="compare-bar"><p role="status">{!over && <StateBadge of="running" />} {over && `${changed.length || "None"} of ${count(rows.length, "item")} ${changed.length === 1 ? "differs" : "differ"}.`}</p>
       <label class="small"><input type="checkbox" checked={!all} onChange={(e) => setAll(!e.currentTarget.checked)} /> Only what differs</label></div>
-    {rows.length === 0 ? <Empty title="Neither run has a conversation yet." /> : <>{changed.length > 0 && <p class="compare-heads" aria-hidden="true"><b>Recorded, <Seen text={left.target || left.model} /></b><b>New, <Seen text={right.data.target || right.data.model} /></b></p>}<ol class="compare">{(all ? rows : changed).map((r) => <Pair key={rows.indexOf(r)} row={r} at={rows.indexOf(r) + 1} />)}</ol></>}
+    {rows.length === 0 ? <Empty title="Neither run has a conversation yet." /> : <>{changed.length > 0 && <p class="compare-heads" aria-hidden="true"><b>{head(sides.left)}, <Seen text={left.target || left.model} /></b><b>{head(sides.right)}, <Seen text={right.data.target || right.data.model} /></b></p>}<ol class="compare">{(all ? rows : changed).map((r) => <Pair key={rows.indexOf(r)} row={r} at={rows.indexOf(r) + 1} sides={sides} />)}</ol></>}
   </>;
 }
 
-// Runs lists the recorded run and all that repeat it, each beside the recorded one.
-function Runs({ of, shown }: { of: Run; shown: string }) {
+// Runs lists the recorded run and all that repeat it, each beside the recorded one; with two, that run and the other one.
+function Runs({ of, shown, two }: { of: Run; shown: string; two?: Run }) {
   const { data, reload } = useResource<RunPage>(query("api/runs", { questions: "true", since: of.started, limit: 200 }));
-  const again = data?.data.filter((r) => r.replays === of.run_id) ?? [], open = again.some((r) => r.status === "running");
+  const again = two ? [data?.data.find((r) => r.run_id === shown) ?? two] : data?.data.filter((r) => r.replays === of.run_id) ?? [], open = again.some((r) => r.status === "running");
   useEffect(() => {
     if (!open) return;
     const timer = setInterval(reload, 1500);
@@ -102,10 +104,10 @@ function Runs({ of, shown }: { of: Run; shown: string }) {
   }, [open]);
   useEffect(() => { if (data) reload(); }, [shown]);
   if (!again.length) return null;
-  const recorded = data!.data.find((r) => r.run_id === of.run_id), first = { ...of, answer: recorded?.answer }, all = [first, ...again.toReversed()], cost = all.some((r) => r.cost);
+  const recorded = data?.data.find((r) => r.run_id === of.run_id), first = { ...of, answer: recorded?.answer }, all = [first, ...again.toReversed()], cost = all.some((r) => r.cost);
   const beside = (from: number, to: number) => { const by = share(from, to); return by && <span class="soft"> {by}</span>; };
-  return <PlainTable label="Runs of this conversation" head={["Run", "Model", "Status", "Answer", "Duration", "Calls", "Tokens", ...cost ? ["Cost"] : []]} ends={[false, false, false, false, true, true, true, true]}>
-    {all.map((r) => <tr key={r.run_id} class={r.run_id === shown ? "decides" : ""}><th scope="row">{r === first ? <>recorded <Link to={`/runs/${enc(r.run_id)}`} class="small"><Seen text={r.run_id} /></Link></> : <>{r.run_id === shown ? "compared " : <><button type="button" class="link" onClick={() => setParams({ with: r.run_id })}>Compare</button> </>}<Link to={`/runs/${enc(r.run_id)}`} class="small"><Seen text={r.run_id} /></Link></>}</th>
+  return <PlainTable label={two ? "Both runs" : "Runs of this conversation"} head={["Run", "Model", "Status", "Answer", "Duration", "Calls", "Tokens", ...cost ? ["Cost"] : []]} ends={[false, false, false, false, true, true, true, true]}>
+    {all.map((r) => <tr key={r.run_id} class={r.run_id === shown ? "decides" : ""}><th scope="row">{r === first ? <>{two ? "older" : "recorded"} <Link to={`/runs/${enc(r.run_id)}`} class="small"><Seen text={r.run_id} /></Link></> : <>{two ? "newer " : r.run_id === shown ? "compared " : <><button type="button" class="link" onClick={() => setParams({ with: r.run_id })}>Compare</button> </>}<Link to={`/runs/${enc(r.run_id)}`} class="small"><Seen text={r.run_id} /></Link></>}</th>
       <td><Seen text={r.target || r.model} /></td><td><StateBadge of={ofRun(r)} /> {reasonOf(r)}</td>
       <td class="replay-answer" dir="auto">{r !== first && r.answer && r.answer === first.answer ? <Badge kind="ok">the same</Badge> : <Seen text={r.answer ?? ""} />}</td>
       <td class="num end">{measured(lasted(r, now()))}{r !== first && beside(lasted(of, now()), lasted(r, now()))}</td><td class="num end">{r.tool_calls}</td>
@@ -113,19 +115,21 @@ function Runs({ of, shown }: { of: Run; shown: string }) {
   </PlainTable>;
 }
 
+const head = (word: string) => word[0]!.toUpperCase() + word.slice(1);
+
 // Pair is one row: what differs is marked on both sides, and what is the same is folded and stands there once.
-function Pair({ row, at }: { row: Row; at: number }) {
+function Pair({ row, at, sides }: { row: Row; at: number; sides: Sides }) {
   const item = row.left ?? row.right!, left = partsOf(row.left), right = partsOf(row.right), equal = same(row);
   const title = item.kind === "call" ? item.call.name : item.kind === "text" ? [item.role, item.note].filter(Boolean).join(", ") : "note";
   const side = (parts: typeof left, others: typeof left, mine: "gone" | "new") => parts.map((p, i) => {
     const from = mine === "gone" ? p.text : others[i]?.text ?? "", to = mine === "gone" ? others[i]?.text ?? "" : p.text;
-    return <div key={i}>{p.label && <h3>{visible(p.label)}</h3>}<pre class="diff" tabIndex={0} role="region" aria-label={`${mine === "gone" ? "Recorded" : "New"} ${at}: ${visible(title)}${p.label && `, ${visible(p.label)}`}`}>
+    return <div key={i}>{p.label && <h3>{visible(p.label)}</h3>}<pre class="diff" tabIndex={0} role="region" aria-label={`${head(mine === "gone" ? sides.left : sides.right)} ${at}: ${visible(title)}${p.label && `, ${visible(p.label)}`}`}>
       {others.length === 0 ? p.text : wordDiff(from, to).filter(([kind]) => kind === "same" || kind === mine).map(([kind, text], n) => kind === "same" ? text : mine === "gone" ? <del key={n}>{text}</del> : <ins key={n}>{text}</ins>)}</pre></div>;
   });
   const name = <b class={item.kind === "call" ? "mono" : ""}><Seen text={title} /></b>;
   if (equal) return <li class="compare-row"><details><summary>{name} <Badge>the same</Badge> <span class="soft small compare-line" dir="auto"><Seen text={item.kind === "call" ? inOneLine(item.call.args || "{}") : unmarked(item.text.slice(0, 300))} /></span></summary><div class="compare-side">{side(left, right, "gone")}</div></details></li>;
   return <li class="compare-row changed">
-    <div class="run-who">{name}{!row.left ? <Badge kind="wait">only in the new run</Badge> : !row.right ? <Badge kind="wait">only in the recorded run</Badge> : <Badge kind="wait">differs</Badge>}</div>
+    <div class="run-who">{name}{!row.left ? <Badge kind="wait">only in the {sides.right} run</Badge> : !row.right ? <Badge kind="wait">only in the {sides.left} run</Badge> : <Badge kind="wait">differs</Badge>}</div>
     <div class="compare-side">{row.left ? side(left, right, "gone") : <p class="soft small">nothing here</p>}</div>
     <div class="compare-side">{row.right ? side(right, left, "new") : <p class="soft small">nothing here</p>}</div>
   </li>;

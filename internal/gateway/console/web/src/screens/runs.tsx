@@ -8,10 +8,13 @@ import { day, TimeRange } from "../components/TimeRange";
 import { useResource } from "../resource";
 import { go, param, place, setParams } from "../router";
 import { lasted, money, newer, reasonOf, type Run, type RunPage } from "../run/types";
+import { Chosen } from "../run/Chosen";
+import { Facet } from "../run/Facet";
 import { dropView, keepView, views as named } from "../run/views";
 import { ofRun, stateOf } from "../state";
-import { measured, notReported, unmarked } from "../text/format";
+import { count, measured, notReported, unmarked, words } from "../text/format";
 import { visible } from "../text/visible";
+import { useWide } from "../wide";
 
 const filters = ["status", "reason", "error_code", "tool", "model", "principal", "text", "since", "until", "session_id"];
 const pageSize = 200, every = 3000; // ms
@@ -134,7 +137,8 @@ function useRuns(path: string) {
       busy.current = false;
     }
   }, [path, state.next]);
-  return { ...state, more };
+  const forget = (ids: string[]) => set((s) => ({ ...s, rows: s.rows.filter((r) => !ids.includes(r.run_id)) }));
+  return { ...state, more, forget };
 }
 
 // merged puts a first page in the place of the rows that it covers.
@@ -145,22 +149,35 @@ function merged(s: State, page: RunPage): Partial<State> {
   return older.length ? { rows: [...page.data, ...older] } : { rows: page.data, next: page.next, truncated: !!page.truncated };
 }
 
-function Field({ name, label, list, width }: { name: string; label: string; list?: string[]; width?: string }) {
-  return <label>{label}<input name={name} value={param(name)} placeholder={list && "any"} list={list && `list-${name}`} style={{ width: width ?? "9rem" }} onChange={(e) => setParams({ [name]: e.currentTarget.value.trim() })} />
-    {list && <datalist id={`list-${name}`}>{list.map((v) => <option key={v} value={v} />)}</datalist>}</label>;
+function Field({ name, label, list = [], width = "9rem" }: { name: string; label: string; list?: string[]; width?: string }) {
+  return <label>{label}<input name={name} value={param(name)} list={`list-${name}`} style={{ width }} onChange={(e) => setParams({ [name]: e.currentTarget.value.trim() })} />
+    <datalist id={`list-${name}`}>{list.map((v) => <option key={v} value={v} />)}</datalist></label>;
+}
+
+// logsOf cuts a file into the logs of its runs: each line is an event, and names its run.
+function logsOf(text: string): string[] {
+  const logs = new Map<string, string[]>();
+  for (const line of text.split("\n").filter((l) => l.trim())) {
+    const id = /^\{.*?"run_id":"([^"]*)"/.exec(line)?.[1] ?? "";
+    logs.set(id, [...logs.get(id) ?? [], line]);
+  }
+  return [...logs.values()].map((lines) => `${lines.join("\n")}\n`);
 }
 
 function Import() {
   const [error, set] = useState<Error>();
   const file = useRef<HTMLInputElement>(null);
   return <>
-    <button type="button" class="quiet" onClick={() => file.current?.click()}>Import a run</button>
-    <input ref={file} type="file" hidden aria-label="A run that was exported" accept=".jsonl,.ndjson,.json" onChange={async (e) => {
+    <button type="button" class="quiet" onClick={() => file.current?.click()}>Import runs</button>
+    <input ref={file} type="file" hidden aria-label="Runs that were exported" accept=".jsonl,.ndjson,.json" onChange={async (e) => {
       const chosen = e.currentTarget.files?.[0];
       if (!chosen) return;
       try {
-        const run = await send<Run>("POST", "api/runs/import", await chosen.text());
-        go(`/runs/${run.run_id}`);
+        const text = await chosen.text(), logs = logsOf(text);
+        let run: Run | undefined;
+        for (const log of logs.length > 1 ? logs : [text]) run = await send<Run>("POST", "api/runs/import", log);
+        if (logs.length > 1) announce(`${count(logs.length, "run")} imported.`);
+        else go(`/runs/${run!.run_id}`);
       } catch (e) {
         set(e as Error);
       }
@@ -185,13 +202,26 @@ function Stop({ run, close, failed }: { run: Run; close: () => void; failed: (e:
 export default function Runs() {
   const [ending, setEnding] = useState<Run>(), [failed, setFailed] = useState<Error>();
   const values = Object.fromEntries(filters.map((f) => [f, param(f)]));
-  const { rows, next, truncated, error, loading, more } = useRuns(query("api/runs", { ...values, questions: "true", limit: pageSize }));
+  const path = query("api/runs", { ...values, questions: "true", limit: pageSize }), { rows, next, truncated, error, loading, more, forget } = useRuns(path);
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set()), last = useRef(""), [choosing, setChoosing] = useState(false), wide = useWide("(min-width: 52.01rem)");
+  useEffect(() => setPicked(new Set()), [path]);
+  const pick = (run: Run, through = false) => { // through: with all between it and the one that was picked before
+    const ids = rows.map((r) => r.run_id), [a, b] = [ids.indexOf(last.current), ids.indexOf(run.run_id)].sort((x, y) => x - y), of = through && a! >= 0 ? ids.slice(a, b! + 1) : [run.run_id], now = new Set(picked), add = !picked.has(run.run_id);
+    for (const id of of) if (add) now.add(id); else now.delete(id);
+    last.current = run.run_id;
+    setPicked(now);
+    announce(`${count(now.size, "run")} chosen.`);
+  };
+  const pickAll = (all: boolean) => { setPicked(new Set(all ? rows.map((r) => r.run_id) : [])); announce(all ? `${count(rows.length, "run")} chosen.` : "No run is chosen."); };
+  const chosen = rows.filter((r) => picked.has(r.run_id)), keyed = rows.some((r) => r.principal) || Boolean(values.principal);
+  const choice: Column<Run> = { key: "pick", title: "Choose", width: "1.4rem", phone: true, head: <label class="runs-pick" title="Choose all; x or Space chooses a row"><input type="checkbox" checked={chosen.length > 0 && chosen.length === rows.length} ref={(el) => { if (el) el.indeterminate = chosen.length > 0 && chosen.length < rows.length; }} onClick={(e) => pickAll(e.currentTarget.checked)} /><span class="unseen">Choose all runs of the list</span></label>,
+    cell: (r) => <label class="runs-pick"><input type="checkbox" tabIndex={-1} checked={picked.has(r.run_id)} onClick={(e) => pick(r, e.shiftKey)} /><span class="unseen">Choose the run {visible(r.run_id)}</span></label> };
   const whole = next === undefined && !truncated, sort = param("sort");
   const [sorting, setSorting] = useState(mostSorted), partial = sort !== "" && !whole && !truncated;
   useEffect(() => { if (partial && rows.length < sorting) void more(); }, [partial, rows.length, sorting, more]); // the server sorts by time only
   const total = useTotal(values, next !== undefined), shown = chosenColumns(rows), live = rows.some((r) => r.status === "running" || r.status === "parked");
   const filtered = filters.some((f) => values[f]), [unfolded, setUnfolded] = useState(filtered); // on a narrow screen
-  const models = [...new Set(rows.map((r) => r.target || r.model))], tools = [...new Set(rows.flatMap((r) => r.tools ?? []))];
+  const models = [...new Set(rows.map((r) => r.target || r.model))], tools = [...new Set(rows.flatMap((r) => r.tools ?? []))], keys = [...new Set(rows.flatMap((r) => r.principal ?? []))], codes = [...new Set(rows.flatMap((r) => r.error_code ?? []))];
   const list = query("", values).slice(1); // leads from a run to those beside it
   const here = `/runs${place.value.query.size ? `?${place.value.query}` : ""}`;
   return <div class="page fill">
@@ -202,15 +232,16 @@ export default function Runs() {
     <Views here={here} />
     <form class={`filters runs-filters${unfolded ? "" : " folded"}`} role="search" aria-label="Runs" onSubmit={(e) => e.preventDefault()}>
       <button type="button" class="quiet small runs-fold" aria-expanded={unfolded} onClick={() => setUnfolded(!unfolded)}>{unfolded ? "Hide filters" : "Filters"}</button>
-      <label>Status<select value={values.status} onChange={(e) => setParams({ status: e.currentTarget.value })}><option value="">any</option>{statuses.map((s) => <option key={s} value={s}>{stateOf(s).name}</option>)}</select></label>
+      {!wide && rows.length > 0 && <button type="button" class="quiet small runs-fold" aria-pressed={choosing} onClick={() => { setChoosing(!choosing); pickAll(false); }}>Choose runs</button>}
+      <Facet name="status" label="Status" known={statuses} only nameOf={(s) => stateOf(s).name} time={values} />
       <TimeRange label="Started in the last" times={times} since={values.since ?? ""} until={values.until ?? ""} />
       <Field name="text" label="Text" width="12rem" />
-      <Field name="tool" label="Tool" list={tools} />
-      <Field name="model" label="Model" list={models} />
-      <details class="runs-more" open={Boolean(values.reason || values.error_code || values.principal || values.session_id)}><summary>More filters</summary><div class="filters">
-        <Field name="reason" label="Reason" list={reasons} />
-        <Field name="error_code" label="Error code" />
-        <Field name="principal" label="Key" />
+      <Facet name="tool" label="Tool" known={tools} time={values} />
+      <Facet name="model" label="Model" known={models} time={values} />
+      {keyed && <Facet name="principal" label="Key" known={keys} time={values} />}
+      <details class="runs-more" open={Boolean(values.reason || values.error_code || values.session_id)}><summary>More filters</summary><div class="filters">
+        <Facet name="reason" label="Reason" known={reasons} only nameOf={words} time={values} />
+        <Field name="error_code" label="Error code" list={codes} />
         <Field name="session_id" label="Session" />
       </div></details>
       <Columns shown={shown} />
@@ -222,6 +253,7 @@ export default function Runs() {
     {partial && rows.length >= sorting && <p class="problem note" role="status">The gateway lists runs by time: those that are not loaded are missing in this order. <button type="button" class="link" onClick={() => setSorting(rows.length + mostSorted)}>Load more</button></p>}
     {truncated && <p class="problem note" role="status">The search reached its limit at {rows.length ? "these rows" : "runs that do not fit"}. <button type="button" class="link" onClick={() => void more()}>Search further back</button></p>}
     {loading ? <Loading /> : rows.length === 0 ? filtered ? <Empty title="No run fits these filters." /> : <Empty title="There are no runs yet.">A run appears here when a client asks a model. <Link to="/">Ask one in the chat</Link></Empty>
-      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "4.4rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} lines={88} sort={sort} order="-started" sortBy={(to) => { setSorting(mostSorted); setParams({ sort: to === "-started" ? "" : to }); }} rowKey={(r) => r.run_id} to={(r) => query(`/runs/${r.run_id}`, { list })} more={next && !truncated && !sort ? () => void more() : undefined} />}
+      : <DataTable label="Runs" columns={[...wide || choosing ? [choice] : [], ...shown, ...!live ? [] : [{ key: "end", title: "", width: "4.4rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} lines={88} sort={sort} order="-started" sortBy={(to) => { setSorting(mostSorted); setParams({ sort: to === "-started" ? "" : to }); }} rowKey={(r) => r.run_id} pick={pick} picked={(r) => picked.has(r.run_id)} to={(r) => query(`/runs/${r.run_id}`, { list })} more={next && !truncated && !sort ? () => void more() : undefined} />}
+    {chosen.length > 0 && <Chosen runs={chosen} all={rows.length} chooseAll={() => pickAll(true)} clear={() => pickAll(false)} removed={(ids) => { forget(ids); setPicked((p) => new Set([...p].filter((id) => !ids.includes(id)))); }} />}
   </div>;
 }

@@ -12,11 +12,17 @@ import { visible } from "../text/visible";
 interface Setting { key: string; value: string; origin: string; about?: string; default?: string; restart?: boolean }
 
 const columns: Column<Setting>[] = [
-  { key: "key", title: "Key", cell: (s) => <Seen text={s.key} />, width: "minmax(9rem, 1.4fr)" },
+  { key: "key", title: "Setting", cell: (s) => <span class="runs-said"><span class="mono" title={visible(s.key)}><Seen text={s.key} /></span>{s.about && <span class="soft runs-at" title={visible(s.about)}>{visible(firstSentence(s.about))}</span>}</span>, width: "minmax(9rem, 2fr)" },
   { key: "value", title: "Value", cell: (s) => s.value ? <span title={visible(s.value)}><Seen text={s.value} /></span> : <span class="soft">none</span>, phone: 2 },
   { key: "origin", title: "From", cell: (s) => <Where of={s} />, width: "minmax(5rem, .8fr)", phone: 2 },
   { key: "change", title: "A change needs", cell: needs, width: "9rem" },
 ];
+
+// firstSentence is the beginning of what the documentation says of a setting, without the marks of code.
+const firstSentence = (text: string) => text.replaceAll("`", "").replace(/\. .*$/s, ".");
+
+// originOf is the kind of place where a setting was set.
+const originOf = (s: Setting) => s.origin.replace(/:\d+$/, "");
 
 function needs(s: Setting) { return s.restart ? <Badge kind="wait">a restart</Badge> : <span class="soft">a reload</span>; }
 
@@ -70,21 +76,24 @@ function Reload({ done }: { done: () => void }) {
 
 export default function Settings() {
   const { data, error, reload } = useResource<{ data: Setting[] }>("api/config");
-  const text = param("q").toLowerCase(), section = param("section"), chosen = param("key"), all = param("show") === "all";
+  const text = param("q").toLowerCase(), section = param("section"), chosen = param("key"), all = param("show") === "all", origin = param("from");
   const changed = data?.data.filter((s) => s.origin !== "default").length ?? 0, defaults = (data?.data.length ?? 0) - changed;
+  const countOf = (name: (s: Setting) => string, value: string) => data?.data.filter((s) => (all || s.origin !== "default") && name(s) === value).length ?? 0;
+  const origins = [...new Set(data?.data.map(originOf))].sort();
   const sections = [...new Set(data?.data.map(sectionOf))].sort();
-  const fits = data?.data.filter((s) => (!section || sectionOf(s) === section) && (!text || `${s.key} ${s.value} ${s.about ?? ""}`.toLowerCase().includes(text)));
+  const fits = data?.data.filter((s) => (!section || sectionOf(s) === section) && (!origin || originOf(s) === origin) && (!text || `${s.key} ${s.value} ${s.about ?? ""}`.toLowerCase().includes(text)));
   const set = fits?.filter((s) => all || s.origin !== "default"), folded = !all && (!text && !section || Boolean(set?.length)); // a search or a section with defaults only shows them
   const rows = (folded ? set : fits)?.toSorted((a, b) => rank(a) - rank(b));
   const one = data?.data.find((s) => s.key === chosen);
   return <div class="page fill">
-    <PageHeader title="Settings" note={error && !data ? undefined : "The configuration in force. Secrets are shown as references. To change it, edit lathe.yaml. A reload applies a change, unless the setting needs a restart."}>{data && <Reload done={reload} />}</PageHeader>
+    <PageHeader title="Settings" note={error && !data ? undefined : "The configuration in force, secrets as references. Change it in lathe.yaml: a reload applies it, unless a setting needs a restart."}>{data && <Reload done={reload} />}</PageHeader>
     {error && !data && (isGone(error) ? <Empty title="This gateway does not show its configuration." /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {rows && <><div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
-      <label>Section<select value={section} onChange={(e) => setParams({ section: e.currentTarget.value })}><option value="">any</option>{sections.map((k) => <option key={k} value={k}>{visible(k)}</option>)}</select></label>
+      <label>Section<select value={section} onChange={(e) => setParams({ section: e.currentTarget.value })}><option value="">any</option>{sections.map((k) => <option key={k} value={k}>{visible(k)} ({countOf(sectionOf, k)})</option>)}</select></label>
+      {origins.length > 2 && <label>From<select value={origin} onChange={(e) => setParams({ from: e.currentTarget.value })}><option value="">anywhere</option>{origins.filter((o) => all || o !== "default").map((o) => <option key={o} value={o}>{visible(o)} ({countOf(originOf, o)})</option>)}</select></label>}
       <label>Show<select value={all ? "all" : ""} onChange={(e) => setParams({ show: e.currentTarget.value })}><option value="">changed only ({changed})</option><option value="all">all settings ({changed + defaults})</option></select></label>
       {folded && <p class="soft small filters-note">{count(fits!.length - set!.length, "default")} not shown</p>}</div>
-    <div class={`split${one ? " chosen" : ""}`}><DataTable label="Settings" columns={one || !rows.some((s) => s.restart) ? columns.filter((c) => c.key !== "change") : columns} rows={rows} rowKey={(s) => s.key} to={settingAt} chosen={chosen} empty={<Empty title={text ? "No setting fits." : "Nothing is set: all settings have their defaults."} />} />{one && <Detail of={one} />}</div></>}
+    <div class={`split${one ? " chosen" : ""}`}><DataTable label="Settings" columns={one || !rows.some((s) => s.restart) ? columns.filter((c) => c.key !== "change") : columns} rows={rows} rowHeight={56} rowKey={(s) => s.key} to={settingAt} chosen={chosen} empty={<Empty title={text ? "No setting fits." : "Nothing is set: all settings have their defaults."} />} />{one && <Detail of={one} />}</div></>}
   </div>;
 }

@@ -21,17 +21,17 @@ const spans: [value: string, label: string, seconds: number, buckets: number][] 
 // tokensOf are the tokens of a row, "" if the model servers that answered reported none.
 const tokensOf = ({ input_tokens: read = 0, output_tokens: written = 0, model_calls: c }: Row) => read + written || !c || c.errors === c.calls ? (read + written).toLocaleString() : "";
 
-interface Series { label: string; kind: "main" | "model" | "tool" | "bad" | "tail"; value: (r: Row) => number | undefined }
+interface Series { label: string; kind: "main" | "model" | "tool" | "bad" | "tail" | "read"; value: (r: Row) => number | undefined }
 
-// of: whose calls a chart counts, if it is not of runs. The series of a chart lie behind one another, the first at the back: it holds the others, or is not less than they are.
-const charts: { title: string; of?: Kind; unit: (n: number) => string; series: Series[] }[] = [
+// of: whose calls a chart counts, if it is not of runs. form: bars, of which a later one is a part of the first; bars that stand on one another; or lines.
+const charts: { title: string; of?: Kind; form?: "stack" | "lines"; unit: (n: number) => string; series: Series[] }[] = [
   { title: "Runs", unit: (n) => n.toLocaleString(), series: [{ label: "started", kind: "main", value: (r) => r.runs }, { label: "failed", kind: "bad", value: (r) => r.failed_runs }] },
   { title: "Model calls", of: "model", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "model", value: (r) => r.model_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.model_calls?.errors }] },
-  { title: "Time of model calls", of: "model", unit: measured, series: [{ label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }, { label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }] },
+  { title: "Time of model calls", of: "model", form: "lines", unit: measured, series: [{ label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }, { label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }] },
   { title: "Tool calls", of: "tool", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "tool", value: (r) => r.tool_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.tool_calls?.errors }] },
-  { title: "Time of tool calls", of: "tool", unit: measured, series: [{ label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }, { label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }] },
+  { title: "Time of tool calls", of: "tool", form: "lines", unit: measured, series: [{ label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }, { label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }] },
   { title: "Cost", of: "model", unit: money, series: [{ label: "US dollars", kind: "main", value: (r) => r.cost }] },
-  { title: "Tokens", of: "model", unit: (n) => n.toLocaleString(), series: [{ label: "in and out", kind: "model", value: (r) => (r.input_tokens ?? 0) + (r.output_tokens ?? 0) }, { label: "out", kind: "main", value: (r) => r.output_tokens }] },
+  { title: "Tokens", of: "model", form: "stack", unit: (n) => n.toLocaleString(), series: [{ label: "in", kind: "read", value: (r) => r.input_tokens }, { label: "out", kind: "model", value: (r) => r.output_tokens }] },
 ];
 
 // roundUp returns the next number of which the axis has a round half: 1, 2, 4, 6, 8, 10 and so on.
@@ -42,11 +42,17 @@ function roundUp(n: number): number {
 
 const wide = 600, high = 120, least = 3; // of the drawing, in its own units; a bar is least high at least
 
-// Chart draws a bar for each bucket. A bucket, or a stretch that is dragged over, leads to its runs; arrows choose a bucket, Enter opens it.
+// linePath leads through the middles of the buckets that have a value, dotPath is a dot in each.
+function linePath(values: (number | undefined)[], step: number, y: (n: number) => number): string {
+  return values.map((v, i) => v === undefined ? "" : `${values[i - 1] === undefined ? "M" : "L"}${(i + .5) * step} ${y(v)}`).join("");
+}
+const dotPath = (values: (number | undefined)[], step: number, y: (n: number) => number) => values.map((v, i) => v === undefined ? "" : `M${(i + .5) * step} ${y(v)}h.01`).join("");
+
+// Chart draws bars or a point for each bucket. A bucket, or a stretch that is dragged over, leads to its runs; arrows choose a bucket, Enter opens it.
 function Chart({ chart, stats, one }: { chart: (typeof charts)[number]; stats: Stats; one: Record<string, string> }) {
   const [drag, set] = useState<[from: number, to: number]>();
   const box = useRef<SVGSVGElement>(null), tapped = useRef<number | undefined>(undefined);
-  const rows = stats.buckets, most = Math.max(...rows.flatMap((r) => chart.series.map((s) => s.value(r) ?? 0))), top = roundUp(chart.unit === money && most > 0 ? most : Math.max(1, most));
+  const rows = stats.buckets, sum = (r: Row, to = chart.series.length) => chart.series.slice(0, to).reduce((n, s) => n + (s.value(r) ?? 0), 0), most = Math.max(...rows.flatMap((r) => chart.form === "stack" ? [sum(r)] : chart.series.map((s) => s.value(r) ?? 0))), top = roundUp(chart.unit === money && most > 0 ? most : Math.max(1, most));
   const [over, setOver] = useState<number>();
   const long = Date.parse(stats.until) - Date.parse(stats.since) > 864e5;
   const clockOf = (time: string | undefined) => time ? new Date(time).toLocaleString([], long ? { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" } : { hour: "2-digit", minute: "2-digit" }) : "";
@@ -56,6 +62,12 @@ function Chart({ chart, stats, one }: { chart: (typeof charts)[number]; stats: S
     const r = box.current!.getBoundingClientRect();
     return Math.max(0, Math.min(rows.length - 1, Math.floor((e.clientX - r.left) / r.width * rows.length)));
   };
+  const swatch = (s: Series) => `as-${s.kind}${chart.form === "lines" ? " line" : ""}`;
+  const bar = (i: number, from: number, to: number) => `M${i * step + step * .08} ${from}V${to}h${step * .84}V${from}z`;
+  const pathOf = (s: Series, at: number) => rows.map((r, i) => { // a bar is least high at least
+    const v = s.value(r), ground = chart.form === "stack" ? y(sum(r, at)) : high;
+    return v !== undefined && drawn(v) ? bar(i, ground, Math.min(ground - least, y(v) + ground - high)) : "";
+  }).join("");
   const drawn = (v: number) => v > 0 || chart.unit === measured;
   const lead = (from: number, to: number) => go(query("/runs", { ...one, since: rows[from]!.time!, until: endOf(to) }));
   const says = chart.series.map((s) => `${s.label} at most ${chart.unit(Math.max(0, ...rows.map((r) => s.value(r) ?? 0)))}`).join(", ");
@@ -71,7 +83,7 @@ function Chart({ chart, stats, one }: { chart: (typeof charts)[number]; stats: S
   };
   const [a, b] = drag ? [Math.min(...drag), Math.max(...drag)] : [0, 0];
   return <figure class="card-box stats-chart">
-    <figcaption><h2>{chart.title}</h2><span class="stats-key">{chart.series.map((s) => <span key={s.label}><i class={`as-${s.kind}`} />{s.label}</span>)}</span></figcaption>
+    <figcaption><h2>{chart.title}</h2><span class="stats-key">{chart.series.map((s) => <span key={s.label}><i class={swatch(s)} />{s.label}</span>)}</span></figcaption>
     {!rows.some((r) => chart.series.some((s) => { const v = s.value(r); return v !== undefined && drawn(v); })) ? <p class="stats-none soft">{chart.title === "Tokens" && !tokensOf(stats.total) ? "The model servers reported none." : "None in this time."}</p> : <>
     <div class="stats-plot"><div class="stats-scale num" aria-hidden="true">{[top, ...top > 1 && (chart.unit === measured || top % 2 === 0) ? [top / 2] : [], 0].map((v) => <span key={v} style={{ top: `${y(v) / high * 100}%` }}>{v === 0 ? "0" : chart.unit(v)}</span>)}</div>
       <div class="stats-canvas"><svg ref={box} viewBox={`0 0 ${wide} ${high}`} preserveAspectRatio="none" role="img" aria-label={`${chart.title}: ${says}`} tabIndex={0} onKeyDown={keys} onBlur={() => setOver(undefined)}
@@ -85,10 +97,10 @@ function Chart({ chart, stats, one }: { chart: (typeof charts)[number]; stats: S
         }}>
         <path class="stats-base" d={`M0 ${high - .5}H${wide}M0 ${y(top / 2)}H${wide}M0 ${y(top)}H${wide}`} />
         {over !== undefined && <rect class="stats-over" x={over * step} width={step} y="0" height={high} />}
-        {chart.series.map((s) => <path key={s.label} class={`fill as-${s.kind}`} d={rows.map((r, i) => { const v = s.value(r); return v !== undefined && drawn(v) ? `M${i * step + step * .08} ${high}V${Math.min(high - least, y(v))}h${step * .84}V${high}z` : ""; }).join("")} />)}
+        {chart.series.map((s, at) => chart.form === "lines" ? <g key={s.label}><path class={`stats-line as-${s.kind}`} d={linePath(rows.map(s.value), step, y)} /><path class={`stats-dots as-${s.kind}`} d={dotPath(rows.map(s.value), step, y)} /></g> : <path key={s.label} class={`fill as-${s.kind}`} d={pathOf(s, at)} />)}
         {drag && a !== b && <rect class="stats-drag" x={a * step} width={(b - a + 1) * step} y="0" height={high} />}
       </svg>
-      {over !== undefined && <div class="stats-tip" aria-hidden="true" style={{ left: `clamp(5.5rem, ${(over + .5) / rows.length * 100}%, 100% - 5.5rem)` }}><b>{clockOf(rows[over]!.time)} – {clockOf(endOf(over))}</b>{chart.series.map((s) => <span key={s.label}><i class={`as-${s.kind}`} />{s.label}<span class="num">{value(s, over)}</span></span>)}</div>}
+      {over !== undefined && <div class="stats-tip" aria-hidden="true" style={{ left: `clamp(5.5rem, ${(over + .5) / rows.length * 100}%, 100% - 5.5rem)` }}><b>{clockOf(rows[over]!.time)} – {clockOf(endOf(over))}</b>{chart.series.map((s) => <span key={s.label}><i class={swatch(s)} />{s.label}<span class="num">{value(s, over)}</span></span>)}</div>}
     </div></div>
     <div class="stats-axis num" aria-hidden="true"><span>{clockOf(rows[0]?.time)}</span><span>{clockOf(rows[Math.floor(rows.length / 2)]?.time)}</span><span>{clockOf(stats.until)}</span></div></>}
   </figure>;
@@ -151,7 +163,7 @@ export default function StatsScreen() {
   const before = step && kept.current?.of === of && (kept.current.data.total.runs || kept.current.data.total.model_calls) ? kept.current.data : undefined, then = before?.total;
   const data = newest ?? (last.current?.of === of ? last.current.data : undefined), total = data?.total; // the figures stay while those of the next step are read
   return <div class="page">
-    <PageHeader title="Statistics" note={`From the stored runs. A click on a bar, or a drag over several, lists their runs.${before ? ` “Before” is the ${spans.find(([v]) => v === since)?.[1]} before.` : ""}`}>
+    <PageHeader title="Statistics" note={`From the stored runs. A click on a chart, or a drag over it, lists the runs of that time.${before ? ` “Before” is the ${spans.find(([v]) => v === since)?.[1]} before.` : ""}`}>
       <div class="filters"><TimeRange label="The last" times={spans} {...time} />{data && <OneOf kind={kind} name={name} stats={data} />}<Link class="filters-note" to={query("/runs", { ...name && { [kind]: name }, ...time })}>Runs of this {name ? kind : "time"}</Link></div>
     </PageHeader>
     {error && <ErrorState error={error} retry={reload} />}
@@ -165,8 +177,8 @@ export default function StatsScreen() {
       {!total.runs && !total.model_calls ? <Empty title="Nothing ran in this time.">{since !== "7d" ? <button type="button" class="link" onClick={() => setParams({ since: "7d", until: "" })}>Show the last 7 days</button> : <Link to="/">Ask a model in the chat</Link>}</Empty> : <>
         {last.current?.one === only && <div class="stats-charts">{charts.filter((c) => (!name || c.of === kind) && (c.title !== "Cost" || total.cost)).map((c) => <Chart key={c.title} chart={c} stats={data} one={one} />)}</div>}
         <div class="stats-tables">
-          <Table title="Models" rows={data.models} chosen={kind === "model" ? name : ""} of={(r) => r.model_calls} to={(name) => query("/runs", { model: name, ...time })} />
-          <Table title="Tools" rows={data.tools} chosen={kind === "tool" ? name : ""} of={(r) => r.tool_calls} to={(name) => query("/runs", { tool: name, ...time })} />
+          <Table title="Models" rows={data.models.filter((r) => r.model_calls)} chosen={kind === "model" ? name : ""} of={(r) => r.model_calls} to={(name) => query("/runs", { model: name, ...time })} />
+          <Table title="Tools" rows={data.tools.filter((r) => r.tool_calls)} chosen={kind === "tool" ? name : ""} of={(r) => r.tool_calls} to={(name) => query("/runs", { tool: name, ...time })} />
           {!name && <section class="card-box"><h2>Why runs ended or wait</h2><ul class="stats-reasons">{data.reasons.map((r) => <li key={r.name}><Link to={r.name === "running" ? "/runs?status=running" : query("/runs", { reason: r.name, ...time })}>{words(r.name ?? "")}</Link> <span class="num">{(r.runs ?? 0).toLocaleString()}</span></li>)}</ul></section>}
         </div>
       </>}
