@@ -13,7 +13,7 @@ import { build } from "esbuild";
 const here = dirname(fileURLToPath(import.meta.url));
 const dist = join(here, "..", "dist");
 // Bytes after gzip: of the scripts that the first screen, the chat, needs before it is shown; of all scripts; of the styles.
-const budgets = { first: 120 * 1024, ".js": 312 * 1024, ".css": 20 * 1024 };
+const budgets = { first: 120 * 1024, ".js": 320 * 1024, ".css": 20 * 1024 };
 const firstScreen = ["src/main.tsx", "src/screens/chat.tsx"];
 let first = new Set(); // paths of the scripts of the first screen
 
