@@ -176,7 +176,6 @@ func (a *App) openStore(cfg *config.Config) (err error) {
 		a.store, a.ownStore = NewMemoryStore(), true
 	default:
 		if a.store, err = OpenStore(name, nil); err != nil {
-			a.store = nil
 			return err
 		}
 		a.ownStore = true
