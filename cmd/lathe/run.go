@@ -195,7 +195,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	kept, err := openStore(f.Store, false)
+	kept, err := openStore(f.Store, readWrite)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,8 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	if err != nil {
 		return nil, err
 	}
-	view := commandScreen(cmd, !f.JSON)
+	view := commandScreen(cmd)
+	view.showAnswer = !f.JSON
 	person := approver(view)
 	out := f.localSinks(cmd, cfg, view, log)
 	opts := &app.SessionOptions{Allow: f.prompt.Tools, Approver: person, AgentApprover: person, Store: kept, Sinks: out.all, Sim: simOpts, Version: currentVersion().Version, Log: log}
@@ -381,17 +382,16 @@ func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *ou
 func (f *runFlags) localSinks(cmd *cobra.Command, cfg *config.Config, view *screen, log *slog.Logger) *outputs {
 	o := f.sinks(cmd, view, log)
 	if f.Metrics != "" {
-		o.metrics = newMetrics(cfg, false)
+		o.metrics = observe.NewMetrics(metricsOptions(cfg))
 		o.all = append(o.all, o.metrics)
 	}
 	return o
 }
 
-// newMetrics returns metrics with the version of the program and the names that the configuration selects. If process is true, they
-// include those of the process.
-func newMetrics(cfg *config.Config, process bool) *observe.Metrics {
+// metricsOptions returns the version of the program and the names that the configuration selects.
+func metricsOptions(cfg *config.Config) *observe.MetricsOptions {
 	v := currentVersion()
-	return observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: process, Names: observe.MetricNames(cfg.Telemetry.MetricNames)})
+	return &observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Names: observe.MetricNames(cfg.Telemetry.MetricNames)}
 }
 
 // A wordless is a sink that removes the error texts of model servers and tools from events.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/internal/progress"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
@@ -43,7 +44,7 @@ func (w *storeWork) flags(cmd *cobra.Command, what string) *cobra.Command {
 
 // file returns the path of the SQLite store, or an error for other stores.
 func (w *storeWork) file() (string, error) {
-	name, from := namedStore(w.Store, "")
+	name, from := daemon.NamedStore(w.Store, "")
 	if name == "" {
 		return "", usageError("which store? give --store sqlite:PATH, or set %s", storeVariable)
 	}
