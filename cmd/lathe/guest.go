@@ -222,12 +222,12 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	kept, err := openStore(f.Store, readWrite)
+	runStore, err := openStore(f.Store, readWrite)
 	if err != nil {
 		return err
 	}
-	if kept != nil {
-		defer joinClose(&err, kept)
+	if runStore != nil {
+		defer joinClose(&err, runStore)
 	}
 	program, closeProgram, err := loadProgram(cmd, cfg, args[0], limits)
 	if err != nil {
@@ -271,11 +271,11 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 		note("no model is configured: the simulated " + first.ModelName + " answers; --base-url and --model reach a real one")
 	}
 	out := f.localSinks(cmd, cfg, view, log)
-	eng, err := guestEngine(out, kept, trail, log)
+	eng, err := guestEngine(out, runStore, trail, log)
 	if err != nil {
 		return err
 	}
-	runner, err := app.RunnerOptions(cfg, &app.CallOptions{Approver: f.approver(cmd, false, nil)(view), Audit: trail, Log: log})
+	runner, err := app.RunnerOptions(cfg, &app.CallOptions{Approver: f.approver(cmd.InOrStdin(), nil)(view), Audit: trail, Log: log})
 	if err != nil {
 		return err
 	}
@@ -293,11 +293,11 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 	return guestEnded(cmd.Context(), outcome)
 }
 
-// guestEngine returns the engine of the runs of a program. kept and trail may be nil.
-func guestEngine(out *outputs, kept app.Store, trail *audit.Log, log *slog.Logger) (*engine.Engine, error) {
+// guestEngine returns the engine of the runs of a program. runStore and trail may be nil.
+func guestEngine(out *outputs, runStore app.Store, trail *audit.Log, log *slog.Logger) (*engine.Engine, error) {
 	opts := &engine.Options{Sinks: out.all, Log: log}
-	if kept != nil {
-		opts.Store = kept
+	if runStore != nil {
+		opts.Store = runStore
 	}
 	if trail != nil {
 		opts.Audit = trail.Event

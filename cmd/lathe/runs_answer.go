@@ -381,7 +381,7 @@ func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver fu
 		}
 		f.Model = state.Target
 	}
-	ask := f.approver(cmd, false, s)
+	ask := f.approver(cmd.InOrStdin(), s)
 	if approver != nil {
 		given, err := approver(state)
 		if err != nil {
@@ -394,11 +394,11 @@ func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver fu
 	})
 }
 
-// parking is an approver that leaves every decision to a later command.
-type parking struct{}
+// A pendingApprover is an approver that leaves every decision to a later command.
+type pendingApprover struct{}
 
 // Approve always returns [lathe.ErrPending].
-func (parking) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
+func (pendingApprover) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
 	return lathe.Approval{}, lathe.ErrPending
 }
 

@@ -123,9 +123,8 @@ func dryCopy(cmd *cobra.Command, src app.Store, to string) (err error) {
 		if kind, path, perr := app.ParseStoreName(to, "--to"); perr != nil || kind != "sqlite" || exists(path) {
 			return err
 		}
-		dst = nil
 	}
-	if dst != nil {
+	if dst != nil { // it exists
 		defer joinClose(&err, dst)
 	}
 	all, had := 0, 0

@@ -58,8 +58,8 @@ func (w *storeWork) file() (string, error) {
 	return path, nil
 }
 
-// copying calls do and shows the progress.
-func (w *storeWork) copying(text string, do func(*sqlite.BackupOptions) error) error {
+// copyWithProgress calls do and shows the progress.
+func (w *storeWork) copyWithProgress(text string, do func(*sqlite.BackupOptions) error) error {
 	var line *progress.Line
 	if !w.JSON {
 		line = startProgress(w.cmd.ErrOrStderr(), w.progress.Quiet)
@@ -105,7 +105,7 @@ read and write the store meanwhile. FILE must not exist; only its owner may read
 				return err
 			}
 			var found *sqlite.Contents
-			err = w.copying("copying pages", func(opts *sqlite.BackupOptions) error {
+			err = w.copyWithProgress("copying pages", func(opts *sqlite.BackupOptions) error {
 				found, err = sqlite.Backup(w.cmd.Context(), path, args[0], opts)
 				return err
 			})
@@ -132,7 +132,7 @@ older schema is migrated when a gateway opens the store.`,
 			}
 			var found *sqlite.Contents
 			var kept string
-			err = w.copying("copying pages", func(opts *sqlite.BackupOptions) error {
+			err = w.copyWithProgress("copying pages", func(opts *sqlite.BackupOptions) error {
 				kept, found, err = sqlite.Restore(w.cmd.Context(), path, args[0], opts)
 				return err
 			})

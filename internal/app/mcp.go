@@ -38,16 +38,16 @@ func (a *App) offerTools(r *revision) (unused <-chan struct{}) {
 			opts.Sinks = append(slices.Clone(opts.Sinks), a.audit)
 		}
 		a.mcp = mcp.New(r.unattended, opts)
-		a.offerCatalog(r)
+		r.offerCatalog(a)
 		return nil
 	}
 	a.mcp.Admit(callers) // first: a caller with fewer rights than before must not get the new tools
-	a.offerCatalog(r)
+	r.offerCatalog(a)
 	return a.mcp.Use(r.unattended) // after the catalog: when no call uses the previous runner, the files of the previous catalog may be closed
 }
 
-// offerCatalog makes the resources and prompts of r those that MCP clients get. newRevision has checked them.
-func (a *App) offerCatalog(r *revision) {
+// offerCatalog makes the resources and prompts of r those that MCP clients of a get. newRevision has checked them.
+func (r *revision) offerCatalog(a *App) {
 	if err := a.mcp.Offer(&r.catalog.Catalog); err != nil {
 		a.log.Error("the resources and prompts are not served", "error", err)
 	}

@@ -43,17 +43,18 @@ func (a *App) newServer(cfg *config.Config) (err error) {
 	if err := a.newExecutor(); err != nil {
 		return err
 	}
-	if a.server, err = server.New(a.serverOptions(cfg, bus)); err != nil {
+	if a.server, err = server.New(a.current.serverOptions(a, bus)); err != nil {
 		return configError(Cause(err))
 	}
 	a.offerTools(a.current)
 	return nil
 }
 
-func (a *App) serverOptions(cfg *config.Config, bus *observe.Bus) *server.Options {
-	c := &cfg.Serve
+// serverOptions returns the options of the HTTP server of a, for the first revision.
+func (r *revision) serverOptions(a *App, bus *observe.Bus) *server.Options {
+	c := &r.cfg.Serve
 	opts := &server.Options{
-		Setup: a.current.setup, Engine: a.engine, Supervisor: a.supervisor, Switches: a.switches, Workers: a.pools.workers, MCP: http.HandlerFunc(a.serveMCP),
+		Setup: r.setup, Engine: a.engine, Supervisor: a.supervisor, Switches: a.switches, Workers: a.pools.workers, MCP: http.HandlerFunc(a.serveMCP),
 		Metrics: a.metrics, NoMetrics: a.opts.SeparateMetrics || c.MetricsAddr != "", Log: a.log, Now: a.opts.now,
 		NoPage: !c.Console.Enabled, SeparateConsole: c.Console.Listen != "", SumUsage: c.Usage == "sum",
 		Limits: server.Limits{MaxBody: c.MaxBodyBytes, MaxInflightBytes: inflightBytes(c.MaxInflightBytes), MaxMessages: c.MaxMessages, MaxParts: c.MaxParts,
@@ -71,7 +72,7 @@ func (a *App) serverOptions(cfg *config.Config, bus *observe.Bus) *server.Option
 		opts.Ledger = a.meter.Reports()
 	}
 	if a.shared() {
-		opts.Cluster = server.Cluster{Key: cfg.Cluster.Key.Secret(), Address: c.Advertise}
+		opts.Cluster = server.Cluster{Key: r.cfg.Cluster.Key.Secret(), Address: c.Advertise}
 	}
 	if a.audit != nil {
 		opts.Removing = a.audit.Remove

@@ -70,31 +70,31 @@ func (l *loader) readKeysFile() {
 			note(line, fmt.Sprintf("the file has more than %d keys", MaxFileKeys))
 			return
 		}
-		if err := l.addFileKey(text, byHash, profiles); err != nil {
+		if err := addFileKey(l.cfg, text, byHash, profiles); err != nil {
 			note(line, err.Error())
 		}
 	}
 }
 
 // addFileKey adds the key of a line to FileKeys, and its name to byHash. profiles lists the names of Keys for errors.
-func (l *loader) addFileKey(line string, byHash map[[sha256.Size]byte]string, profiles string) error {
+func addFileKey(cfg *Config, line string, byHash map[[sha256.Size]byte]string, profiles string) error {
 	name, k, err := parseFileKey(line)
 	if err != nil {
 		return err
 	}
 	other, hashTaken := byHash[k.SHA256]
-	_, nameTaken := l.cfg.FileKeys[name]
+	_, nameTaken := cfg.FileKeys[name]
 	switch {
 	case hashTaken:
 		return fmt.Errorf("the key %s is the same as %s", name, other)
-	case l.cfg.Keys[name] != nil:
+	case cfg.Keys[name] != nil:
 		return fmt.Errorf("%s is a name of keys, too", quote(name))
-	case l.cfg.Keys[k.Profile] == nil:
+	case cfg.Keys[k.Profile] == nil:
 		return fmt.Errorf("unknown key %s: want a name of keys, whose rights and limits the key gets (%s)", quote(k.Profile), profiles)
 	case nameTaken:
 		return fmt.Errorf("the name %s is there twice", quote(name))
 	}
-	l.cfg.FileKeys[name], byHash[k.SHA256] = k, name
+	cfg.FileKeys[name], byHash[k.SHA256] = k, name
 	return nil
 }
 
