@@ -33,7 +33,7 @@ type screen struct {
 	// markdown renders the text for out; nil: the text is written unchanged.
 	markdown *markdown.Writer
 
-	mu       sync.Mutex
+	mu       sync.Mutex  // guards the fields below
 	midLine  bool        // the last byte written to out is not a line end
 	liveLine bool        // the last line of err will be overwritten
 	tick     *time.Timer // updates the live line every second

@@ -164,6 +164,7 @@ func (a *App) warn(cfg *config.Config) {
 	}
 }
 
+// openStore sets the store of the options, or opens the one that serve.store names.
 func (a *App) openStore(cfg *config.Config) (err error) {
 	switch name := cfg.Serve.Store.Reveal(); {
 	case a.opts.NoStore:

@@ -205,6 +205,7 @@ func (b *HTTPTools) client(address string) (*egress.Client, error) {
 // bodies maps the values of tools.http.NAME.body to media types.
 var bodies = map[string]string{"json": "application/json", "form": "application/x-www-form-urlencoded", "multipart": "multipart/form-data", "text": "text/plain"}
 
+// addHTTP adds an entry of tools.http.
 func (b *HTTPTools) addHTTP(name string, c *config.HTTPTool) {
 	key := "tools.http." + name
 	def := &httptool.Definition{Name: name, Description: c.Description, Method: c.Method, URL: c.URL.Reveal(), Body: bodies[c.Body], Effect: c.Effect,
@@ -222,7 +223,7 @@ func (b *HTTPTools) addHTTP(name string, c *config.HTTPTool) {
 	}
 }
 
-// add makes a tool and adds it. address is the configuration key of its URL, for errors about the URL.
+// add makes a tool and adds it, or reports why that is not possible. key is the configuration key of the tool, and address that of its URL.
 func (b *HTTPTools) add(key, address string, def *httptool.Definition, c *config.HTTPCall) {
 	client, err := b.client(def.URL)
 	if err != nil {
@@ -257,6 +258,7 @@ func (b *HTTPTools) add(key, address string, def *httptool.Definition, c *config
 	}
 }
 
+// addDocument adds the operations that an entry of tools.openapi selects.
 func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 	key := "tools.openapi." + name
 	if c.File == "" {

@@ -7,6 +7,8 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
+// How the profile and the presets of a model set keys that the configuration does not set.
+
 // Transforms are the names of the transforms of a model, by kind, in the order in which they apply.
 type Transforms struct {
 	// Transforms of docs/presets.md that change messages on their way out; added to those of presets. An empty list

@@ -39,6 +39,7 @@ func (l *loader) readFile(b []byte) {
 	l.section(doc.Content[0], "", "", l.rows)
 }
 
+// yamlProblem reports an error of the YAML decoder at the line that causes it, with advice.
 func (l *loader) yamlProblem(b []byte, err error) {
 	msg := err.Error()
 	m := yamlLine().FindStringSubmatch(msg)
@@ -264,6 +265,7 @@ func (l *loader) setTableEntry(k *kind, m reflect.Value, name, n *yaml.Node, pat
 	m.SetMapIndex(reflect.ValueOf(name.Value), held)
 }
 
+// setScalar sets a value from a node that must be a single value.
 func (l *loader) setScalar(k *kind, v reflect.Value, n *yaml.Node) error {
 	switch {
 	case isNull(n):

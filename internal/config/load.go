@@ -126,14 +126,16 @@ func readAll(path string) ([]byte, error) {
 // A loader reads one configuration and collects its problems.
 type loader struct {
 	opts     *LoadOptions
-	file     string
+	file     string // name of the configuration file without its folder, for problems
 	resolver resolver
 	cfg      *Config
-	rows     []row
+	rows     []row          // the settings of cfg
 	lines    map[string]int // line of each key that is set in the file
 	problems Problems
 }
 
+// parse reads the sources one after the other: the content b of the file at path, the environment, the overrides, and the profiles and presets
+// of models. It then checks the whole.
 func parse(path string, b []byte, opts *LoadOptions) (*Config, error) {
 	l := &loader{opts: opts, file: filepath.Base(path), cfg: Default(), lines: map[string]int{},
 		resolver: resolver{env: map[string]string{}, dir: filepath.Dir(path)}}

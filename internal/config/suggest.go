@@ -10,6 +10,8 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
+// Errors for unknown words, models and keys, which suggest the right one.
+
 // A vocabulary is a closed list of words, with other words that users write instead.
 type vocabulary struct {
 	words  []string
