@@ -41,9 +41,9 @@ func (a *terminalApprover) Ask(ctx context.Context, questions map[string]tool.Qu
 		if !a.Can(q) {
 			return nil, tool.ErrCannotAsk
 		}
-		if link := q.Link; link != nil {
+		if q.Link != nil {
 			var err error
-			if out[name], err = a.openLink(ctx, link); err != nil {
+			if out[name], err = a.openLink(ctx, q.Link); err != nil {
 				return nil, err
 			}
 			continue

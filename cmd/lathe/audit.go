@@ -127,21 +127,22 @@ type auditFilter struct {
 	from, to time.Time
 }
 
+// parse sets from and to.
 func (f *auditFilter) parse() error {
-	for _, x := range []struct {
+	for _, bound := range []struct {
 		flag, text string
 		into       *time.Time
 	}{{"--since", f.Since, &f.from}, {"--until", f.Until, &f.to}} {
-		if x.text == "" {
+		if bound.text == "" {
 			continue
 		}
-		t, err := time.Parse(time.RFC3339, x.text)
+		t, err := time.Parse(time.RFC3339, bound.text)
 		if err != nil {
-			if t, err = time.ParseInLocation(time.DateOnly, x.text, time.UTC); err != nil {
-				return usageError("%s %q: want a day or a time, such as 2026-11-22 or 2026-11-22T08:00:00Z", x.flag, x.text)
+			if t, err = time.ParseInLocation(time.DateOnly, bound.text, time.UTC); err != nil {
+				return usageError("%s %q: want a day or a time, such as 2026-11-22 or 2026-11-22T08:00:00Z", bound.flag, bound.text)
 			}
 		}
-		*x.into = t
+		*bound.into = t
 	}
 	return nil
 }
@@ -170,7 +171,7 @@ was written ends it, with exit code 1.`,
 			if err != nil {
 				return err
 			}
-			if err := f.export(cmd.Context(), cmd.OutOrStdout(), path, f.Format == "csv"); err != nil {
+			if err := f.export(cmd.Context(), cmd.OutOrStdout(), path); err != nil {
 				return auditError(path, err)
 			}
 			return nil
@@ -178,9 +179,11 @@ was written ends it, with exit code 1.`,
 	}, &f)
 }
 
-func (f *auditFilter) export(ctx context.Context, out io.Writer, path string, table bool) error {
+// export writes the lines that the filter selects.
+func (f *auditFilter) export(ctx context.Context, out io.Writer, path string) error {
 	w := csv.NewWriter(out)
-	if table {
+	asTable := f.Format == "csv"
+	if asTable {
 		if err := w.Write([]string{"n", "time", "kind", "principal", "run_id", "request_id", "session_id", "event_id", "type", "tool_call_id",
 			"tool", "decision", "rule", "by", "status", "code", "content_hash"}); err != nil {
 			return err
@@ -201,7 +204,7 @@ func (f *auditFilter) export(ctx context.Context, out io.Writer, path string, ta
 		if !f.wants(&e, &fields) {
 			continue
 		}
-		if table {
+		if asTable {
 			err = w.Write(auditRow(&e, &fields))
 		} else {
 			_, err = out.Write(append(e.Raw, '\n'))

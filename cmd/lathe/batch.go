@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/lathe-run/lathe/internal/jsonlines"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -23,23 +24,26 @@ func checkBatch(in io.Reader, out io.Writer) error {
 	})
 }
 
-// checkLine checks one line of a batch; nil means a line that was too long.
-func checkLine(line []byte) (v verdict) {
-	id := []byte("null")
-	defer func() { v.id = id }()
-	if line == nil {
-		return wrong("line", "larger than "+bytesText(maxLine))
+// checkLine checks one line of a batch, such as {"id":1,"schema":{"type":"object"},"arguments":{"a":1}}.
+func checkLine(line []byte) verdict {
+	members, lineErr := lineMembers(line, "id", "schema", "arguments")
+	id, idErr := lineID(members)
+	var v verdict
+	switch {
+	case idErr != nil:
+		v = wrong("id", idErr.Error())
+	case lineErr != nil:
+		v = wrong("line", lineErr.Error())
+	default:
+		v = checkMembers(members)
 	}
-	members, err := lineMembers(line, "id", "schema", "arguments")
-	if raw := members["id"]; raw != nil {
-		if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
-			return wrong("id", jsonProblem(err))
-		}
-		id = raw
-	}
-	if err != nil {
-		return wrong("line", err.Error())
-	}
+	v.id = id
+	return v
+}
+
+// checkMembers checks the arguments of a line against its schema. Arguments in a string are checked as the text of arguments if they look
+// like it.
+func checkMembers(members map[string][]byte) verdict {
 	for _, name := range []string{"schema", "arguments"} {
 		if members[name] == nil {
 			return wrong("line", "there is no "+name)
@@ -50,8 +54,8 @@ func checkLine(line []byte) (v verdict) {
 		return wrong("schema", schemaProblem(err))
 	}
 	args := members["arguments"]
-	text, held := textOf(args)
-	if !held {
+	text, ok := textOf(args)
+	if !ok {
 		return judge(s, args)
 	}
 	if v := judge(s, text); v.valid || v.errors[0].Keyword != "json" {
@@ -77,9 +81,24 @@ func textOf(value []byte) ([]byte, bool) {
 	return text, i < len(text) && (text[i] == '{' || text[i] == '[')
 }
 
+// lineID returns the id of a line of a batch as JSON: null if the line has none. It returns null and an error for one that is not valid.
+func lineID(members map[string][]byte) ([]byte, error) {
+	id := members["id"]
+	if id == nil {
+		return []byte("null"), nil
+	}
+	if err := rawjson.Check(id, rawjson.Limits{}); err != nil {
+		return []byte("null"), errors.New(jsonProblem(err))
+	}
+	return id, nil
+}
+
 // lineMembers returns the named members of the object at the beginning of a line, as far as they can be read. Other members are ignored; a
-// repeated named member is an error, because parsers could use different ones.
+// repeated named member is an error, because parsers could use different ones. A nil line is one that was too long, which is an error.
 func lineMembers(line []byte, names ...string) (map[string][]byte, error) {
+	if line == nil {
+		return nil, errors.New("larger than " + bytesText(maxLine))
+	}
 	end, err := rawjson.Scan(line, 0)
 	if err != nil {
 		return nil, errors.New(jsonProblem(err))
@@ -94,15 +113,12 @@ func lineMembers(line []byte, names ...string) (map[string][]byte, error) {
 		wrong = errors.New("a line is one JSON object, and something follows it")
 	}
 	for key, value := range rawjson.Members(line[start:end]) {
-		for _, name := range names {
-			if string(rawjson.AppendUnquoteLossy(nil, key)) != name {
-				continue
-			}
-			if found[name] == nil {
-				found[name] = value
-			} else {
-				wrong = fmt.Errorf("%s stands twice", name)
-			}
+		switch name := string(rawjson.AppendUnquoteLossy(nil, key)); {
+		case !slices.Contains(names, name):
+		case found[name] == nil:
+			found[name] = value
+		default:
+			wrong = fmt.Errorf("%s stands twice", name)
 		}
 	}
 	return found, wrong

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -37,15 +38,17 @@ arguments. FILE.wasm is a WebAssembly module with its manifest beside it.`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: first(completeTools),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			call := lathe.ToolCall{Name: args[0]}
+			call, source := lathe.ToolCall{Name: args[0]}, "ARGUMENTS"
 			if len(args) == 2 {
-				text, err := argumentText(cmd, args[1])
-				if err != nil {
+				if args[1] == "-" {
+					source = "the arguments on standard input"
+				}
+				var err error
+				if call.Arguments, err = argumentText(cmd, args[1]); err != nil {
 					return err
 				}
-				call.Arguments = text
 			}
-			return f.call(cmd, call, len(args) == 2 && args[1] == "-")
+			return f.call(cmd, call, source)
 		},
 	}, &f)
 }
@@ -62,7 +65,8 @@ func argumentText(cmd *cobra.Command, arg string) (string, error) {
 	return string(b), nil
 }
 
-func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool) error {
+// call starts the tools, executes the call and prints the result. source is the name of the arguments in errors.
+func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, source string) error {
 	cfg, set, err := configuredTools(cmd)
 	if err != nil {
 		return err
@@ -71,8 +75,8 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool
 	if err != nil {
 		return err
 	}
-	view := commandScreen(cmd, false)
-	running, err := startServers(cmd, cfg, set, &app.ServerOptions{Only: app.ServersOf(cfg, []string{call.Name}), Log: log}, false)
+	view := commandScreen(cmd)
+	running, err := startServers(cmd, cfg, set, &app.ServerOptions{Only: app.ServersOf(cfg, []string{call.Name}), Log: log}, showProgress)
 	if err != nil {
 		return err
 	}
@@ -85,34 +89,61 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool
 	for _, text := range running.Warnings() {
 		view.warn(printable(text))
 	}
-	var approver lathe.Approver
-	switch in := cmd.InOrStdin(); {
-	case f.Yes:
-		approver = yesApprover{}
-	case isTerminal(in) && view.errTerm:
-		approver = newTerminalApprover(in, view)
-	}
 	trail, err := app.OpenAudit(cfg, log)
 	if err != nil {
 		return err
 	}
-	withAsker(cmd, approver)
 	var sinks observe.Sinks
 	if trail != nil {
 		defer func() { _ = trail.Close() }() // each line was synced when it was written
 		sinks = append(sinks, trail)
 	}
+	approver := f.approver(cmd, view)
+	withAsker(cmd, approver)
+	runner, err := app.NewRunner(cfg, set, &app.CallOptions{Approver: approver, Audit: trail, Log: log})
+	if err != nil {
+		return err
+	}
+	result, err := f.execute(cmd, runner, &call, view, sinks)
+	if err != nil {
+		return err
+	}
+	if !f.JSON {
+		if err := printResult(cmd.OutOrStdout(), result.Content); err != nil {
+			return err
+		}
+	}
+	switch {
+	case result.Code == lathe.CodePolicyDenied || result.Code == lathe.CodeApprovalDenied || result.Code == lathe.CodeApprovalExpired:
+		return exit(exitPolicy, "policy did not allow the call: --yes approves what policy asks about, policy.tools in lathe.yaml decides by name")
+	case result.Code == lathe.CodeCancelled:
+		return errInterrupted
+	case result.IsError:
+		return &exitError{exitFailed, callProblem(result, call, source, set)}
+	}
+	return nil
+}
+
+// approver returns the approver of the call; nil: calls that need an approval are denied.
+func (f *callFlags) approver(cmd *cobra.Command, view *screen) lathe.Approver {
+	switch in := cmd.InOrStdin(); {
+	case f.Yes:
+		return yesApprover{}
+	case isTerminal(in) && view.errTerm:
+		return newTerminalApprover(in, view)
+	}
+	return nil
+}
+
+// execute executes the call, shows it on the screen, and passes its events to the sinks and, with --json, to stdout.
+func (f *callFlags) execute(cmd *cobra.Command, runner *tool.Runner, call *lathe.ToolCall, view *screen, sinks observe.Sinks) (*lathe.ToolResult, error) {
 	var lines *observe.JSONLines
 	if f.JSON {
 		lines = observe.NewJSONLines(jsonOut(cmd.OutOrStdout()), &observe.JSONLinesOptions{Content: true})
 		sinks = append(sinks, lines)
 	}
 	run := &lathe.RunInfo{RunID: "command-line", RequestID: "command-line"}
-	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call}}
-	runner, err := app.NewRunner(cfg, set, &app.CallOptions{Approver: approver, Audit: trail, Log: log})
-	if err != nil {
-		return err
-	}
+	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{*call}}
 	work := runner.Begin(run, nil)
 	work.Adopt(&msg)
 	n := int64(0)
@@ -128,34 +159,22 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool
 		view.Emit(cmd.Context(), e)
 	})
 	if lines != nil && lines.Err() != nil {
-		return failure("writing events: %w", lines.Err())
+		return nil, failure("writing events: %w", lines.Err())
 	}
-	r, ok := outcome.Result()
+	result, ok := outcome.Result()
 	if !ok {
-		return failure("the call has no result")
+		return nil, failure("the call has no result")
 	}
-	return printResult(cmd, &r, f.JSON, func() error { return callProblem(&r, call, fromStdin, set) })
+	return &result, nil
 }
 
-// printResult prints the result that a model would receive, unless reported is true, and returns an error with the exit code of the call.
-// problem returns the error text for a result that is an error.
-func printResult(cmd *cobra.Command, r *lathe.ToolResult, reported bool, problem func() error) error {
-	if !reported {
-		text := r.Content
-		if isTerminal(cmd.OutOrStdout()) {
-			text = printable(text)
-		}
-		if _, err := fmt.Fprintln(cmd.OutOrStdout(), text); err != nil {
-			return failure("writing the result: %w", err)
-		}
+// printResult prints the text that a model would receive.
+func printResult(out io.Writer, text string) error {
+	if isTerminal(out) {
+		text = printable(text)
 	}
-	switch {
-	case r.Code == lathe.CodePolicyDenied || r.Code == lathe.CodeApprovalDenied || r.Code == lathe.CodeApprovalExpired:
-		return exit(exitPolicy, "policy did not allow the call: --yes approves what policy asks about, policy.tools in lathe.yaml decides by name")
-	case r.Code == lathe.CodeCancelled:
-		return errInterrupted
-	case r.IsError:
-		return &exitError{exitFailed, problem()}
+	if _, err := fmt.Fprintln(out, text); err != nil {
+		return failure("writing the result: %w", err)
 	}
 	return nil
 }

@@ -11,18 +11,15 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// callProblem returns what is wrong with the arguments or the name of a call on the command line, where, and how to correct it, because the
-// result itself is written for a model. It returns nil if the tool was called: then the result describes the failure.
-func callProblem(r *lathe.ToolResult, call lathe.ToolCall, fromStdin bool, set *tool.Set) error {
-	where := "ARGUMENTS"
-	if fromStdin {
-		where = "the arguments on standard input"
-	}
+// callProblem returns what is wrong with the arguments or the name of a call on the command line and how to correct it, because the result
+// itself is written for a model. source is the name of the arguments. It returns nil if the tool was called: then the result describes the
+// failure.
+func callProblem(r *lathe.ToolResult, call lathe.ToolCall, source string, set *tool.Set) error {
 	switch r.Code {
 	case lathe.CodeUnknownTool:
 		return noTool("", call.Name, set)
 	case lathe.CodeInvalidJSON:
-		return fmt.Errorf(`%s must be one JSON object, such as '{"name":"value"}': %s`, where, jsonPlace(call.Arguments))
+		return fmt.Errorf(`%s must be one JSON object, such as '{"name":"value"}': %s`, source, jsonPlace(call.Arguments))
 	case lathe.CodeInvalidArguments:
 		var content struct {
 			Error struct {
@@ -39,7 +36,7 @@ func callProblem(r *lathe.ToolResult, call lathe.ToolCall, fromStdin bool, set *
 		for _, e := range content.Error.Errors {
 			lines = append(lines, printable(strings.TrimPrefix(e.Pointer+" "+e.Message, " ")))
 		}
-		return fmt.Errorf("%s: %s; `lathe tools list --json` shows the schema of %s", where, strings.Join(lines, "; "), call.Name)
+		return fmt.Errorf("%s: %s; `lathe tools list --json` shows the schema of %s", source, strings.Join(lines, "; "), call.Name)
 	}
 	return nil
 }

@@ -104,6 +104,7 @@ type chat struct {
 
 var errStopped = errors.New("stopped")
 
+// run opens the backend and the input, and runs the chat.
 func (f *chatFlags) run(cmd *cobra.Command, _ []string) (err error) {
 	c := &chat{flags: f, cmd: cmd}
 	if f.prompt.System != "" {
@@ -114,26 +115,28 @@ func (f *chatFlags) run(cmd *cobra.Command, _ []string) (err error) {
 	typed := newKeys(in)
 	interactive := isTerminal(in) && isTerminal(cmd.ErrOrStderr())
 	approver := func(view *screen) lathe.Approver {
-		if c.view = view; interactive {
-			c.person = newTerminalApprover(&answerKeys{cmd.Context(), typed, nil}, view)
-			return c.person
+		c.view = view
+		if !interactive {
+			return nil
 		}
-		return nil
+		c.person = newTerminalApprover(&answerKeys{cmd.Context(), typed, nil}, view)
+		return c.person
 	}
 	if c.backend, err = f.open(cmd, approver); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.backend.close(context.WithoutCancel(cmd.Context()))) }()
-	if plain, _ := cmd.Flags().GetBool("plain"); c.view.outTerm && !plain { // every command has this flag
+	plain, _ := cmd.Flags().GetBool("plain") // every command has this flag
+	if c.view.outTerm && !plain {
 		c.view.markdown = markdown.New(c.view.out, c.view.colour)
 	}
 	c.lines = &plainLines{bufio.NewReader(interruptible(cmd.Context(), in))}
 	if tty, ok := in.(*os.File); ok && interactive {
-		kept, err := openHistory(f.history)
+		history, err := openHistory(f.history)
 		if err != nil {
 			c.view.note("lines of earlier chats are not read, and none are kept: " + err.Error())
 		}
-		c.lines = &terminalLine{keys: typed, tty: tty, prompt: cmd.ErrOrStderr(), history: kept, complete: c.complete}
+		c.lines = &terminalLine{keys: typed, tty: tty, prompt: cmd.ErrOrStderr(), history: history, complete: c.complete}
 		c.say("%s; /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends the chat\n", printable(c.backend.model()))
 	}
 	return c.loop()
@@ -143,7 +146,7 @@ func (f *chatFlags) run(cmd *cobra.Command, _ []string) (err error) {
 type answerKeys struct {
 	ctx  context.Context //nolint:containedctx // io.Reader has none
 	keys *keys
-	r    *keyReader
+	r    *keyReader // nil until the first read
 }
 
 // Read implements io.Reader.
@@ -243,6 +246,7 @@ var chatCommands = [][3]string{
 	{"/quit", "", "end the chat"},
 }
 
+// command executes a command of chatCommands.
 func (c *chat) command(line string) (quit bool, err error) {
 	name, arg, _ := strings.Cut(line, " ")
 	arg = strings.TrimSpace(arg)
@@ -322,7 +326,8 @@ func (c *chat) save(path string) error {
 	}
 	var text []byte
 	var err error
-	if all := slices.Concat(c.system, c.conversation); strings.HasSuffix(path, ".json") {
+	all := slices.Concat(c.system, c.conversation)
+	if strings.HasSuffix(path, ".json") {
 		text, err = json.MarshalIndent(all, "", "  ")
 		text = append(text, '\n')
 	} else {

@@ -49,7 +49,8 @@ func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approv
 	if err != nil {
 		return nil, err
 	}
-	view := commandScreen(cmd, true)
+	view := commandScreen(cmd)
+	view.showAnswer = true
 	d := &daemonChat{flags: f, client: c, out: f.sinks(cmd, view, log), approver: approver(view)}
 	return d, d.use(cmd.Context(), f.Model)
 }
@@ -237,31 +238,22 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 		return err
 	}
 	var answered bool
-	for _, o := range run.Open {
-		if o.State != "awaiting_approval" {
+	for _, call := range run.Open {
+		if call.State != "awaiting_approval" {
 			continue
 		}
-		var effect lathe.Effect
-		for _, e := range []lathe.Effect{lathe.ReadOnly, lathe.Idempotent, lathe.Writes} {
-			if e.String() == o.Effect {
-				effect = e
-			}
-		}
-		answer, err := d.approver.Approve(ctx, &lathe.ApprovalRequest{
-			CallInfo: lathe.CallInfo{Tool: &lathe.ToolSpec{Name: o.Tool, Origin: o.Origin, Effect: effect}, Args: json.RawMessage(o.exact())},
-			Verdict:  lathe.Verdict{Decision: lathe.Ask, Rule: o.Rule, Reason: o.Reason}, Digest: o.Digest, ExpiresAt: o.ExpiresAt})
+		answer, err := d.approver.Approve(ctx, call.request())
 		if err != nil {
 			return err
 		}
-		body := (&runAnswer{answer: answer}).decision()
 		if answer.Arguments != nil {
-			if err := d.client.checkEdited(ctx, o.Tool, answer.Arguments); err != nil {
+			if err := d.client.checkEdited(ctx, call.Tool, answer.Arguments); err != nil {
 				return err
 			}
 		}
-		var p *daemonProblem
-		if err := d.client.decide(ctx, runID, &o, body); err != nil {
-			if !errors.As(err, &p) && run.Status == "parked" {
+		var problem *daemonProblem
+		if err := d.client.decide(ctx, runID, &call, (&runAnswer{answer: answer}).decision()); err != nil {
+			if !errors.As(err, &problem) && run.Status == "parked" {
 				return err
 			}
 			d.out.view.note(err.Error()) // another approver was faster
@@ -274,13 +266,25 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 	return nil
 }
 
+// request returns the request for the approval of a pending call.
+func (v *openCallView) request() *lathe.ApprovalRequest {
+	spec := &lathe.ToolSpec{Name: v.Tool, Origin: v.Origin}
+	for _, effect := range []lathe.Effect{lathe.ReadOnly, lathe.Idempotent, lathe.Writes} {
+		if effect.String() == v.Effect {
+			spec.Effect = effect
+		}
+	}
+	return &lathe.ApprovalRequest{CallInfo: lathe.CallInfo{Tool: spec, Args: json.RawMessage(v.exact())},
+		Verdict: lathe.Verdict{Decision: lathe.Ask, Rule: v.Rule, Reason: v.Reason}, Digest: v.Digest, ExpiresAt: v.ExpiresAt}
+}
+
 // A watchedRun is a run of a gateway whose events are shown.
 type watchedRun struct {
 	chat     *daemonChat
 	events   []event.Event // stored events
 	finished *event.RunFinished
 	shown    strings.Builder // text of the current turn that has been shown
-	next     int64           // number of deltas received for the current turn
+	deltas   int64           // number of deltas received for the current turn
 	gap      bool            // deltas of the current turn were missed
 }
 
@@ -293,9 +297,10 @@ func (w *watchedRun) last() int64 {
 
 // show shows an event. If deltas of a turn were missed, the rest of its text is shown at the end of the turn.
 func (w *watchedRun) show(ctx context.Context, e *event.Event) {
-	if e.ID == 0 {
-		if w.next++; e.N != w.next || w.gap {
-			w.gap = true
+	if e.ID == 0 { // a delta
+		w.deltas++
+		w.gap = w.gap || e.N != w.deltas
+		if w.gap {
 			return
 		}
 		if d, ok := e.Data.(*event.TextDelta); ok {
@@ -307,7 +312,7 @@ func (w *watchedRun) show(ctx context.Context, e *event.Event) {
 	switch d := e.Data.(type) {
 	case *event.ModelCallStarted:
 		w.shown.Reset()
-		w.next, w.gap = 0, false
+		w.deltas, w.gap = 0, false
 	case *event.ModelCallFinished:
 		if d.Message != nil {
 			if rest, ok := strings.CutPrefix(d.Message.Text(), w.shown.String()); ok {

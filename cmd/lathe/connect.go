@@ -80,7 +80,7 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 		}
 		return listAgents(cmd, dirs, f.JSON)
 	}
-	a, err := findAgent(args[0])
+	agent, err := findAgent(args[0])
 	if err != nil {
 		return err
 	}
@@ -90,54 +90,58 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 	if f.DryRun && !f.Write {
 		return usageError("--dry-run goes with --write")
 	}
-	record, err := connectRecord(a)
+	record, err := connectRecord(agent)
 	if err != nil {
 		return err
 	}
 	if f.Undo {
-		return f.takeBack(cmd, a, dirs, record)
+		return f.takeBack(cmd, agent, dirs, record)
 	}
-	t, err := newConnectTarget(f.URL, f.KeyEnv)
+	gateway, err := newConnectTarget(f.URL, f.KeyEnv)
 	if err != nil {
 		return err
 	}
-	s, c, err := f.settings(cmd, a, t)
+	settings, result, err := f.settings(cmd, agent, gateway)
 	if err != nil {
 		return err
 	}
-	files := a.Files(dirs, s)
+	files := agent.Files(dirs, settings)
 	for _, file := range files {
 		text, err := file.Format.Merge(nil, file.Entries)
 		if err != nil {
 			return err
 		}
-		c.Files = append(c.Files, settingsFile{Path: file.Path, Content: string(text)})
+		result.Files = append(result.Files, settingsFile{Path: file.Path, Content: string(text)})
 	}
-	if a.Environment != nil {
-		c.Environment = a.Environment(s)
+	if agent.Environment != nil {
+		result.Environment = agent.Environment(settings)
 	}
-	c.Start = a.Start(s)
+	result.Start = agent.Start(settings)
 	if f.Write {
-		change := func() ([]connect.Change, error) { return connect.Write(record, files) }
-		if f.DryRun {
-			change = func() ([]connect.Change, error) { return connect.Plan(files) }
-		}
-		changes, err := change()
+		changes, err := f.write(record, files)
 		if err != nil {
-			return notWritten(err, a)
+			return notWritten(err, agent)
 		}
 		for i, change := range changes {
-			c.Files[i].Written, c.Files[i].Backup = change.Changed, change.Backup
+			result.Files[i].Written, result.Files[i].Backup = change.Changed, change.Backup
 		}
 	}
 	var problem error // the settings are shown even if the check fails
 	if !f.NoCheck {
 		var path string
-		if path, problem = t.ask(cmd.Context(), a.Wire, s.Model); problem == nil {
-			c.Checks = append(c.Checks, fmt.Sprintf("%s answers on POST %s", c.Model, path))
+		if path, problem = gateway.ask(cmd.Context(), agent.Wire, settings.Model); problem == nil {
+			result.Checks = append(result.Checks, fmt.Sprintf("%s answers on POST %s", result.Model, path))
 		}
 	}
-	return errors.Join(show(cmd, f.JSON, c, func(w io.Writer) error { return f.print(w, c, dirs) }), problem)
+	return errors.Join(show(cmd, f.JSON, result, func(w io.Writer) error { return f.print(w, result, dirs) }), problem)
+}
+
+// write writes the settings or, with --dry-run, returns what would be written.
+func (f *connectFlags) write(record string, files []connect.File) ([]connect.Change, error) {
+	if f.DryRun {
+		return connect.Plan(files)
+	}
+	return connect.Write(record, files)
 }
 
 // notWritten returns an error with advice if settings could not be written.
@@ -169,6 +173,7 @@ func (f *connectFlags) settings(cmd *cobra.Command, a *connect.Agent, t *connect
 	return &connect.Settings{URL: t.url, Model: c.Model, KeyEnv: f.KeyEnv}, c, nil
 }
 
+// takeBack removes the settings that --write has written.
 func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *connect.Dirs, record string) error {
 	changes, err := connect.Undo(record)
 	switch {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -34,25 +35,17 @@ type connectTarget struct {
 func newConnectTarget(address, keyEnv string) (*connectTarget, error) {
 	from := "--url"
 	if address == "" {
-		if address = os.Getenv(serverVariable); address != "" {
-			from = serverVariable
-		} else {
-			address = defaultServer
-		}
+		address, from = cmp.Or(os.Getenv(serverVariable), defaultServer), serverVariable
 	}
 	if !isGatewayURL(address) {
 		return nil, usageError("%s %q: want the address of a gateway, such as %s", from, address, defaultServer)
 	}
-	t := &connectTarget{url: withoutVersion(address), keyEnv: keyEnv}
 	if strings.ContainsFunc(keyEnv, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) {
 		return nil, usageError("--key-env wants the name of a variable, such as LATHE_API_KEY, and not the key itself")
 	}
-	if keyEnv != "" {
-		t.key = os.Getenv(keyEnv)
-	}
-	t.http = directClient()
+	t := &connectTarget{url: withoutVersion(address), keyEnv: keyEnv, key: os.Getenv(keyEnv), http: directClient()}
 	t.http.Timeout = connectTimeout
 	return t, nil
 }

@@ -99,11 +99,10 @@ func (f *serverFlags) client(base string) (*daemonClient, error) {
 		return nil, err
 	}
 	base = withoutVersion(base)
-	c := &daemonClient{base: base, key: key}
+	c := &daemonClient{base: base, key: key, http: directClient()}
 	if base != defaultServer {
 		c.flag = " --server " + base
 	}
-	c.http = directClient()
 	return c, nil
 }
 
@@ -216,11 +215,12 @@ func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*
 		}
 		return nil, usageError("the gateway at %s does not know the key: check --key-env, --key-file or %s", c.base, serverKeyVariable)
 	case http.StatusNotFound:
-		if p.Code != "run_not_found" && p.Code != "no_store" && p.Code != "call_not_found" {
-			return nil, c.foreign(p)
-		}
-		if p.Code == "run_not_found" {
+		switch p.Code {
+		case "run_not_found":
 			return nil, failure("%w; `lathe runs list%s` shows them", p, c.flag)
+		case "no_store", "call_not_found":
+		default:
+			return nil, c.foreign(p)
 		}
 	}
 	if p.Code == "" && strings.HasPrefix(path, "/api/") { // errors under /v1 have another form

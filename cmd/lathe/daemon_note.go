@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// How `lathe runs` finds a gateway by its store.
+//
 // A gateway that has opened the file of a store prevents other processes from writing to it. The gateway writes its address to a file next to
 // the store, which only its user can read, so that `lathe runs` can send its requests to the gateway.
 
@@ -44,8 +46,9 @@ func (f *serverFlags) noted(store string) (*daemonClient, error) {
 // storeOrDaemon calls local to work on the runs of a store, or remote to work on them through a gateway: if a gateway is named, if a gateway
 // has the store open, or if neither a gateway nor a store is named.
 func (f *serverFlags) storeOrDaemon(cmd *cobra.Command, store string, local func() error, remote func(*daemonClient) error) error {
+	name, _ := lastingStore(store)
 	c, err := f.clientIfNamed(store)
-	if name, _ := namedStore(store, ""); err == nil && c == nil && (name == "" || store == "" && (name == "memory" || name == "none")) {
+	if err == nil && c == nil && name == "" {
 		c, err = f.defaultClient()
 	}
 	if err != nil {

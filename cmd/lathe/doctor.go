@@ -70,7 +70,7 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 			return usageError("--write %s: the folder is not there", f.Write)
 		}
 	}
-	view := commandScreen(cmd, true)
+	view := commandScreen(cmd)
 	view.quiet = f.Quiet
 	target, err := f.target(cmd, view)
 	if err != nil {
@@ -124,10 +124,7 @@ func writeNew(path string, b []byte) error {
 		return fmt.Errorf("--write: %w", err)
 	}
 	_, err = file.Write(b)
-	if cerr := file.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return errors.Join(err, file.Close())
 }
 
 // target returns the model to examine, selected as in a run.

@@ -56,15 +56,21 @@ func upstreamAdvice(err error, words bool) error {
 	if !errors.As(err, &up) {
 		return err
 	}
-	msg := "the model server failed: " + failureName(up.Kind, up.Connect, up.Error())
+	name := up.Error()
+	switch {
+	case up.Kind == lathe.UpstreamAborted && up.Connect:
+		name = "no connection"
+	case up.Kind == lathe.UpstreamAborted:
+		name = connectionLost
+	}
+	msg := "the model server failed: " + name
 	if words && up.Message != "" {
 		msg += ": " + strings.TrimRight(printable(up.Message), ".")
 	}
 	switch {
 	case up.RefusesTools():
 		msg += "; try --dialect auto, and `lathe doctor` says what the server can do"
-	case up.Kind == lathe.UpstreamAborted && strings.Contains(up.Detail, "base URL"): // the detail contains the advice
-	case strings.Contains(up.Detail, "SSL_CERT_FILE"): // the detail contains the advice
+	case up.Kind == lathe.UpstreamAborted && strings.Contains(up.Detail, "base URL"), strings.Contains(up.Detail, "SSL_CERT_FILE"): // the detail contains the advice
 	case up.Kind == lathe.UpstreamLoading:
 		msg += "; loading_timeout in lathe.yaml gives it longer"
 	case up.ProviderCode == lathe.CodeContextLength:
@@ -83,16 +89,7 @@ func upstreamAdvice(err error, words bool) error {
 	return errors.New(msg)
 }
 
-// failureName returns a text for a failure of a model server: name, unless the connection failed.
-func failureName(kind lathe.UpstreamKind, connect bool, name string) string {
-	switch {
-	case kind == lathe.UpstreamAborted && connect:
-		return "no connection"
-	case kind == lathe.UpstreamAborted:
-		return "the connection was lost"
-	}
-	return name
-}
+const connectionLost = "the connection was lost"
 
 // toolError describes a run that ended with tool_error, with the reasons for which the calls failed as far as view has them. It names the
 // setting that would accept such a run only if at least one call succeeded.

@@ -183,7 +183,7 @@ func flagsFromEnvironment(cmd *cobra.Command) (err error) {
 }
 
 func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
-	view := commandScreen(cmd, false)
+	view := commandScreen(cmd)
 	view.quiet = f.Quiet
 	suite, scenarios, err := f.suite(cmd, args, view)
 	if err != nil {
@@ -236,33 +236,33 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 // suite returns the scenarios to run: a preset of the built-in suite, another built-in suite, a leaderboard, or a file.
 func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eval.Suite, []*eval.Scenario, error) {
 	suite, preset := eval.Builtin(), f.Preset
-	isLeaderboard := len(args) == 1 && args[0] == bfclSuite
-	if name, ok := f.used(cmd); ok && !isLeaderboard {
-		return nil, nil, usageError("--%s is of the suite bfcl: lathe eval bfcl --data DIR", name)
+	name := strings.Join(args, "") // at most one
+	if flag, ok := f.used(cmd); ok && name != bfclSuite {
+		return nil, nil, usageError("--%s is of the suite bfcl: lathe eval bfcl --data DIR", flag)
 	}
-	if isLeaderboard {
-		var err error
+	var err error
+	switch {
+	case len(args) == 0:
+	case name == bfclSuite:
 		if suite, err = f.bfclFlags.read(view); err != nil {
 			return nil, nil, err
 		}
-	} else if len(args) == 1 && suites[args[0]] != nil {
-		suite = suites[args[0]]()
-	} else if len(args) == 1 && !slices.Contains(presetNames(suite), args[0]) {
-		b, err := readNamedFile(args[0], maxSuite)
+	case suites[name] != nil:
+		suite = suites[name]()
+	case !slices.Contains(presetNames(suite), name):
+		b, err := readNamedFile(name, maxSuite)
 		if err != nil {
-			return nil, nil, usageError("%w: %s", err, text.Suggest(args[0], append(suiteNames(), "compare", "score"), "SUITE is one of "+strings.Join(suiteNames(), ", ")+", or a file"))
+			return nil, nil, usageError("%w: %s", err, text.Suggest(name, append(suiteNames(), "compare", "score"), "SUITE is one of "+strings.Join(suiteNames(), ", ")+", or a file"))
 		}
-		if suite, err = eval.Parse(filepath.Base(args[0]), b); err != nil {
+		if suite, err = eval.Parse(filepath.Base(name), b); err != nil {
 			return nil, nil, usageError("%w", err)
 		}
-	} else if len(args) == 1 {
-		if preset != "" {
-			return nil, nil, usageError("%s is a preset: give it or --preset", args[0])
-		}
-		preset = args[0]
+	case preset != "":
+		return nil, nil, usageError("%s is a preset: give it or --preset", name)
+	default:
+		preset = name
 	}
 	var scenarios []*eval.Scenario
-	var err error
 	if len(f.Scenarios) > 0 {
 		scenarios, err = suite.Find(f.Scenarios...)
 	} else {
@@ -363,7 +363,7 @@ func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string
 	case eval.Failed:
 		return errReported
 	}
-	err := harnessError(cmd, fmt.Errorf("inconclusive: %s", inconclusive(rep)))
+	err := harnessError(cmd, fmt.Errorf("inconclusive: %s", inconclusive(rep))) // also prints the text
 	if rep.Scored() {
 		return errReported
 	}

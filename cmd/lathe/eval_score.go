@@ -54,9 +54,10 @@ The exit code is 0 when all lines were answered.`,
 	}, &f)
 }
 
-// scoreLine judges one line of a batch; nil means a line that was too long.
+// scoreLine judges one line of a batch, such as {"id":"simple_0","category":"simple","model_output":[{"f":{"a":1}}]}.
 func scoreLine(line []byte, s *bfcl.Scorer) []byte {
-	id := []byte("null")
+	members, err := lineMembers(line, "id", "category", "model_output")
+	id, _ := lineID(members) // null if the id is not valid
 	verdictLine := func(v bfcl.Verdict) []byte {
 		j := wire.JSON("{").Key("id").Compact(id).Bool("valid", v.Valid).Key("error_type")
 		if v.Valid {
@@ -65,13 +66,6 @@ func scoreLine(line []byte, s *bfcl.Scorer) []byte {
 		return j.Quote(v.ErrorType).Lit("}")
 	}
 	wrong := func(what string) []byte { return verdictLine(bfcl.Verdict{ErrorType: bfcl.InputError + what}) }
-	if line == nil {
-		return wrong("line")
-	}
-	members, err := lineMembers(line, "id", "category", "model_output")
-	if raw := members["id"]; raw != nil && rawjson.Check(raw, rawjson.Limits{}) == nil {
-		id = raw
-	}
 	if err != nil {
 		return wrong("line")
 	}

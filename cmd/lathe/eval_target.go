@@ -96,6 +96,7 @@ func (f *evalFlags) user(cmd *cobra.Command, scenarios []*eval.Scenario) (*eval.
 	return nil, nil //nolint:nilnil // no model plays the user
 }
 
+// target returns the model with this name in the configuration or at --base-url.
 func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error) {
 	rf := runFlags{modelFlags: modelFlags{upstreamFlags: upstreamFlags{name, f.endpointFlags}}}
 	if f.Client.d > 0 {
@@ -116,17 +117,7 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 		return eval.Target{}, usageError("%w", modelAdvice(err, "sim/eval"))
 	}
 	entry := *found
-	if entry.ReadTimeout == entry.ClientTimeout && f.Client.d != 0 {
-		entry.ReadTimeout = f.Client.d // unless set, the read timeout equals the client timeout
-	}
-	for _, t := range []struct {
-		flag waitValue
-		into *time.Duration
-	}{{f.Client, &entry.ClientTimeout}, {f.Read, &entry.ReadTimeout}, {f.Open, &entry.OpenTimeout}} {
-		if t.flag.d != 0 {
-			*t.into = t.flag.d
-		}
-	}
+	f.timeFlags.apply(&entry)
 	if err := setDialect(&entry, f.Dialect); err != nil {
 		return eval.Target{}, err
 	}
@@ -149,6 +140,16 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 		t.Under[eval.Strategy(s)] = t.Model
 	}
 	return t, nil
+}
+
+// apply sets the timeouts of an entry that flags give.
+func (f *timeFlags) apply(entry *config.Model) {
+	if entry.ReadTimeout == entry.ClientTimeout {
+		entry.ReadTimeout = cmp.Or(f.Client.d, entry.ReadTimeout) // unless set, the read timeout equals the client timeout
+	}
+	entry.ClientTimeout = cmp.Or(f.Client.d, entry.ClientTimeout)
+	entry.ReadTimeout = cmp.Or(f.Read.d, entry.ReadTimeout)
+	entry.OpenTimeout = cmp.Or(f.Open.d, entry.OpenTimeout)
 }
 
 // transformsUnder returns the transforms of an entry that a strategy applies: none, those of the profile, or all.

@@ -68,7 +68,7 @@ var (
 // The document lists each metric with its type and labels, under the names that the program has by default.
 func TestDocumentedMetrics(t *testing.T) {
 	t.Parallel()
-	m := newMetrics(config.Default(), false)
+	m := observe.NewMetrics(metricsOptions(config.Default()))
 	m.CountRequest("GET /v1/models", 200)
 	m.ObserveRequest("GET /v1/models", time.Second)
 	m.ObserveFirstByte("GET /v1/models", time.Second)

@@ -215,7 +215,8 @@ func TestNoContentLeavesOutContentAlone(t *testing.T) {
 func TestScreenWritesWholeTurns(t *testing.T) {
 	t.Parallel()
 	var out, err strings.Builder
-	s := newScreen(&out, &err, true)
+	s := newScreen(&out, &err)
+	s.showAnswer = true
 	s.wholeTurns = true
 	m := lathe.Assistant("7 + 35 = 43.")
 	for _, d := range []event.Data{&event.TextDelta{Text: "+ 35 = 43."}, &event.ModelCallFinished{Status: "success", Message: &m}, &event.RunFinished{Reason: lathe.ReasonAnswered, Answer: "7 + 35 = 43."}} {

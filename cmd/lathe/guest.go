@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/guest"
 	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/audit"
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/internal/setting"
@@ -82,15 +84,15 @@ randomness unless granted, and never a network. The exit code is 0 where the pro
 
 // guestLimits returns a function for each limit of --limit, which sets the limit in l.
 func guestLimits(l *guest.Limits) map[string]func(int64) {
-	whole := func(to *int) func(int64) { return func(v int64) { *to = int(v) } }
-	word := func(to *uint32) func(int64) { return func(v int64) { *to = uint32(v) } }
-	long := func(to *int64) func(int64) { return func(v int64) { *to = v } }
+	asInt := func(to *int) func(int64) { return func(v int64) { *to = int(v) } }
+	asUint32 := func(to *uint32) func(int64) { return func(v int64) { *to = uint32(v) } }
+	asInt64 := func(to *int64) func(int64) { return func(v int64) { *to = v } }
 	return map[string]func(int64){
-		"module_bytes": whole(&l.ModuleBytes), "functions": whole(&l.Functions), "function_bytes": whole(&l.FunctionBytes),
-		"memory_pages": word(&l.MemoryPages), "table_elements": word(&l.TableElements), "host_calls": long(&l.HostCalls),
-		"stdout_bytes": long(&l.StdoutBytes), "file_bytes": long(&l.FileBytes), "open_files": whole(&l.OpenFiles), "new_files": whole(&l.NewFiles),
-		"log_bytes": whole(&l.LogBytes), "descriptors": whole(&l.Descriptors), "session_bytes": whole(&l.SessionBytes), "session_tools": whole(&l.SessionTools),
-		"sends": whole(&l.Sends),
+		"module_bytes": asInt(&l.ModuleBytes), "functions": asInt(&l.Functions), "function_bytes": asInt(&l.FunctionBytes),
+		"memory_pages": asUint32(&l.MemoryPages), "table_elements": asUint32(&l.TableElements), "host_calls": asInt64(&l.HostCalls),
+		"stdout_bytes": asInt64(&l.StdoutBytes), "file_bytes": asInt64(&l.FileBytes), "open_files": asInt(&l.OpenFiles), "new_files": asInt(&l.NewFiles),
+		"log_bytes": asInt(&l.LogBytes), "descriptors": asInt(&l.Descriptors), "session_bytes": asInt(&l.SessionBytes), "session_tools": asInt(&l.SessionTools),
+		"sends": asInt(&l.Sends),
 	}
 }
 
@@ -117,9 +119,9 @@ func (f *guestFlags) programLimits() (*guest.Limits, error) {
 	return l, nil
 }
 
-// options returns the permissions of the program. closeFn closes its folders.
-func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *screen) (opts *guest.RunOptions, closeFn func(), err error) {
-	opts = &guest.RunOptions{
+// options returns the permissions of the program, without its folders.
+func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *screen) (*guest.RunOptions, error) {
+	opts := &guest.RunOptions{
 		Timeout: f.Program.Timeout,
 		MCP:     guest.MCPPolicy{Enabled: len(f.MCP.Servers) > 0, Servers: f.MCP.Servers, Default: f.MCP.Default, Allow: f.MCP.Allow, Deny: f.MCP.Deny},
 		Stdout:  plainWriter{cmd.OutOrStdout()}, Stderr: plainWriter{cmd.ErrOrStderr()},
@@ -143,14 +145,14 @@ func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *scree
 		case "random":
 			opts.Random = rand.Reader
 		default:
-			return nil, nil, usageError("--grant %q: want clock or random; folders are granted by --read and --write", g)
+			return nil, usageError("--grant %q: want clock or random; folders are granted by --read and --write", g)
 		}
 	}
-	closeFn = func() {
-		for _, g := range opts.Files {
-			_ = g.Root.Close() // each write has been completed
-		}
-	}
+	return opts, nil
+}
+
+// openFolders opens the folders of the program. The caller must close those that are returned, also after an error.
+func (f *guestFlags) openFolders() (grants []guest.FileGrant, err error) {
 	for _, list := range []struct {
 		flag  string
 		specs []string
@@ -159,18 +161,22 @@ func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *scree
 		for _, spec := range list.specs {
 			at, dir, ok := strings.Cut(spec, "=")
 			if !ok || !strings.HasPrefix(at, "/") || dir == "" {
-				closeFn()
-				return nil, nil, usageError("%s %q: want /guest=folder", list.flag, spec)
+				return grants, usageError("%s %q: want /guest=folder", list.flag, spec)
 			}
 			root, err := os.OpenRoot(dir)
 			if err != nil {
-				closeFn()
-				return nil, nil, usageError("%s: %w", list.flag, err)
+				return grants, usageError("%s: %w", list.flag, err)
 			}
-			opts.Files = append(opts.Files, guest.FileGrant{Guest: at, Root: root, Write: list.write})
+			grants = append(grants, guest.FileGrant{Guest: at, Root: root, Write: list.write})
 		}
 	}
-	return opts, closeFn, nil
+	return grants, nil
+}
+
+func closeFolders(grants []guest.FileGrant) {
+	for _, g := range grants {
+		_ = g.Root.Close() // each write has been completed
+	}
 }
 
 // plainWriter escapes the output of a program that could control a terminal.
@@ -206,18 +212,22 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	view := commandScreen(cmd, false)
-	opts, closeRoots, err := f.options(cmd, cfg, view)
+	view := commandScreen(cmd)
+	opts, err := f.options(cmd, cfg, view)
 	if err != nil {
 		return err
 	}
-	defer closeRoots()
-	kept, err := openStore(f.Store, false)
+	opts.Files, err = f.openFolders()
+	defer closeFolders(opts.Files)
 	if err != nil {
 		return err
 	}
-	if kept != nil {
-		defer joinClose(&err, kept)
+	runStore, err := openStore(f.Store, readWrite)
+	if err != nil {
+		return err
+	}
+	if runStore != nil {
+		defer joinClose(&err, runStore)
 	}
 	program, closeProgram, err := loadProgram(cmd, cfg, args[0], limits)
 	if err != nil {
@@ -246,10 +256,7 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	models := &guestModels{cfg: cfg, fixed: name != "", note: note, build: func(wanted string) (*config.Model, lathe.Model, error) {
-		if wanted == "" {
-			wanted = name
-		}
-		entry, err := f.modelEntry(cfg, wanted)
+		entry, err := f.modelEntry(cfg, cmp.Or(wanted, name))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -264,18 +271,11 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 		note("no model is configured: the simulated " + first.ModelName + " answers; --base-url and --model reach a real one")
 	}
 	out := f.localSinks(cmd, cfg, view, log)
-	engineOpts := &engine.Options{Sinks: out.all, Log: log}
-	if kept != nil {
-		engineOpts.Store = kept
-	}
-	if trail != nil {
-		engineOpts.Audit = trail.Event
-	}
-	eng, err := engine.New(engineOpts)
+	eng, err := guestEngine(out, runStore, trail, log)
 	if err != nil {
 		return err
 	}
-	runner, err := app.RunnerOptions(cfg, &app.CallOptions{Approver: f.approver(cmd, false, nil)(view), Audit: trail, Log: log})
+	runner, err := app.RunnerOptions(cfg, &app.CallOptions{Approver: f.approver(cmd.InOrStdin(), nil)(view), Audit: trail, Log: log})
 	if err != nil {
 		return err
 	}
@@ -291,6 +291,18 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return &exitError{exitFailed, werr}
 	}
 	return guestEnded(cmd.Context(), outcome)
+}
+
+// guestEngine returns the engine of the runs of a program. runStore and trail may be nil.
+func guestEngine(out *outputs, runStore app.Store, trail *audit.Log, log *slog.Logger) (*engine.Engine, error) {
+	opts := &engine.Options{Sinks: out.all, Log: log}
+	if runStore != nil {
+		opts.Store = runStore
+	}
+	if trail != nil {
+		opts.Audit = trail.Event
+	}
+	return engine.New(opts)
 }
 
 // loadProgram reads and compiles a module.

@@ -27,37 +27,54 @@ type guestModels struct {
 }
 
 // choose returns the model for a send: that of the command line, else the configured model that the guest names, else the default.
-func (g *guestModels) choose(name string) (*guest.Backend, error) {
+func (g *guestModels) choose(requested string) (*guest.Backend, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	wanted := name
-	if _, configured := g.cfg.Models[name]; g.fixed || !configured {
+	name := requested
+	if g.fixed || g.cfg.Models[name] == nil {
 		name = ""
 	}
-	b := g.backends[name]
-	if b == nil {
-		entry, model, err := g.build(name)
-		if err != nil {
+	backend := g.backends[name]
+	if backend == nil {
+		var err error
+		if backend, err = g.backend(name); err != nil {
 			return nil, err
-		}
-		b = &guest.Backend{Model: model, Name: cmp.Or(entry.Label, entry.Provider), ModelName: entry.Name, Settings: new(g.cfg.SettingsFor(entry)), Overrides: app.Overrides(entry)}
-		if entry.Name == commandLineModel { // show the name of the model instead of the internal name
-			b.ModelName = entry.Model
 		}
 		if g.backends == nil {
 			g.backends = map[string]*guest.Backend{}
 		}
-		g.backends[name] = b
+		g.backends[name] = backend
 	}
-	// A name may be as long as a session, and the stored part outlives the session.
-	if missed := strings.Clone(text.Cut(wanted, 80)); missed != "" && name == "" && wanted != b.ModelName && !g.missed[missed] {
-		if g.missed == nil {
-			g.missed = map[string]bool{}
-		}
-		g.missed[missed] = true
-		g.note(fmt.Sprintf("the guest asks for the model %s: %s answers", printable(missed), b.ModelName))
+	if name == "" && requested != backend.ModelName {
+		g.noteMissed(requested, backend)
+	}
+	return backend, nil
+}
+
+// backend makes the model with a name; "": that of the command line, else the default.
+func (g *guestModels) backend(name string) (*guest.Backend, error) {
+	entry, model, err := g.build(name)
+	if err != nil {
+		return nil, err
+	}
+	b := &guest.Backend{Model: model, Name: cmp.Or(entry.Label, entry.Provider), ModelName: entry.Name, Settings: new(g.cfg.SettingsFor(entry)), Overrides: app.Overrides(entry)}
+	if entry.Name == commandLineModel { // show the name of the model instead of the internal name
+		b.ModelName = entry.Model
 	}
 	return b, nil
+}
+
+// noteMissed notes once for each requested name that another model answers.
+func (g *guestModels) noteMissed(requested string, backend *guest.Backend) {
+	short := strings.Clone(text.Cut(requested, 80)) // a name may be as long as a session, and the stored part outlives the session
+	if short == "" || g.missed[short] {
+		return
+	}
+	if g.missed == nil {
+		g.missed = map[string]bool{}
+	}
+	g.missed[short] = true
+	g.note(fmt.Sprintf("the guest asks for the model %s: %s answers", printable(short), backend.ModelName))
 }
 
 // guestEnded returns an error with the exit code for the end of a guest.

@@ -61,21 +61,13 @@ It asks on a terminal for what no flag says. Elsewhere --model is needed if the 
 }
 
 func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
-	path := configPath(cmd)
-	if path == "" {
-		path = defaultConfigFile
-	}
-	writes := !f.Print && !f.DryRun
-	if info, err := os.Stat(path); writes && err == nil && info.IsDir() { // --force cannot replace a folder
-		return usageError("%s is a folder: name the configuration file in it, such as %s", path, filepath.Join(path, defaultConfigFile))
-	}
-	if _, err := os.Lstat(path); writes && !f.Force && !errors.Is(err, fs.ErrNotExist) {
-		if err != nil {
+	path := cmp.Or(configPath(cmd), defaultConfigFile)
+	if !f.Print && !f.DryRun {
+		if err := f.checkFile(path); err != nil {
 			return err
 		}
-		return usageError("%s is there already: --force writes over it, --print shows the new one, and --config names another file", path)
 	}
-	f.view = commandScreen(cmd, true)
+	f.view = commandScreen(cmd)
 	if in := cmd.InOrStdin(); isTerminal(in) && f.view.errTerm {
 		f.asked = bufio.NewReader(interruptible(cmd.Context(), in))
 	}
@@ -103,6 +95,21 @@ func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 		}
 	}
 	return err
+}
+
+// checkFile returns an error if the file must not be written.
+func (f *initFlags) checkFile(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() { // --force cannot replace a folder
+		return usageError("%s is a folder: name the configuration file in it, such as %s", path, filepath.Join(path, defaultConfigFile))
+	}
+	_, err := os.Lstat(path)
+	switch {
+	case f.Force || errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return usageError("%s is there already: --force writes over it, --print shows the new one, and --config names another file", path)
 }
 
 // examine returns the configuration entry of the model, including findings of quick probes.
@@ -137,9 +144,9 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 		}
 		return nil, err
 	}
-	for _, x := range rep.Findings {
-		if x.Severity != doctor.Note {
-			f.view.printLine("yellow", "!", printable(x.Seen+" "+x.Then))
+	for _, finding := range rep.Findings {
+		if finding.Severity != doctor.Note {
+			f.view.printLine("yellow", "!", printable(finding.Seen+" "+finding.Then))
 		}
 	}
 	return &rep.Profile, nil

@@ -42,7 +42,7 @@ func (t jsonTerminal) Write(b []byte) (int, error) {
 	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRune(b[i:])
 		switch {
-		case r == '\n' || r == '\t' || r < utf8.RuneSelf && r != 0x7f || unicode.IsPrint(r) && r != utf8.RuneError:
+		case r < utf8.RuneSelf && r != 0x7f || unicode.IsPrint(r) && r != utf8.RuneError:
 			out = append(out, b[i:i+n]...)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,12 +66,8 @@ func manual(cmd *cobra.Command) []byte {
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"%s\" \"Lathe\"\n", roff(strings.ToUpper(name)), roff(currentVersion().Version))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(strings.ToLower(cmd.Short[:1])+cmd.Short[1:]))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
-	long := cmd.Long
-	if long == "" {
-		long = cmd.Short + "."
-	}
 	b.WriteString(".SH DESCRIPTION\n")
-	for i, paragraph := range strings.Split(long, "\n\n") {
+	for i, paragraph := range strings.Split(cmp.Or(cmd.Long, cmd.Short+"."), "\n\n") {
 		if i > 0 {
 			b.WriteString(".PP\n")
 		}

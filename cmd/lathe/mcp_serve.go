@@ -110,7 +110,7 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command, _ []string) (err error) {
 	if err := app.CheckTemporalTools(cfg); err != nil {
 		return err
 	}
-	tools, err := startAllTools(cmd, cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(out.sinks)}, false)
+	tools, err := startAllTools(cmd, cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(out.sinks)}, showProgress)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (f *mcpServeFlags) outputs(cfg *config.Config, log *slog.Logger) (*mcpOutpu
 		o.sinks = append(o.sinks, o.lines)
 	}
 	if f.Metrics != "" {
-		o.metrics = newMetrics(cfg, false)
+		o.metrics = observe.NewMetrics(metricsOptions(cfg))
 		o.sinks = append(o.sinks, o.metrics)
 	}
 	if f.Log != "" {
@@ -202,7 +202,7 @@ func (f *mcpServeFlags) newServer(cmd *cobra.Command, cfg *config.Config, set *t
 		if opts.HTTP, err = f.httpOptions(); err != nil {
 			return nil, err
 		}
-		view := commandScreen(cmd, false)
+		view := commandScreen(cmd)
 		opts.Sinks = append(opts.Sinks, activity{view})
 		if in := cmd.InOrStdin(); isTerminal(in) && view.errTerm {
 			calls.Approver = newTerminalApprover(in, view)
@@ -229,7 +229,8 @@ func (f *mcpServeFlags) httpOptions() (mcp.HTTPOptions, error) {
 	}
 	caller.Principal = cmp.Or(caller.Principal, "mcp")
 	opts.Identify = mcp.Keys(mcp.Key{Secret: key, Caller: caller})
-	if host, _, err := net.SplitHostPort(f.Addr); f.Hosts == nil && err == nil && !httpname.IsLoopback(host) {
+	host, _, _ := net.SplitHostPort(f.Addr) // check has returned the error
+	if f.Hosts == nil && !httpname.IsLoopback(host) {
 		opts.Hosts = []string{"*"} // a page of another host that resolves to this address does not have the key
 	}
 	return opts, nil

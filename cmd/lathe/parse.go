@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -119,21 +121,23 @@ type parseJob struct {
 
 // parse appends the parsed parts of text as members of a JSON object.
 func (j *parseJob) parse(dst wire.JSON, text string) wire.JSON {
-	o := j.opts
-	o.Rand = rand.New(rand.NewPCG(1, 1)).Uint64 // the same text gets the same ids
-	m, failures := j.dialect.Read(func(yield func(string) bool) {
-		for rest := text; rest != ""; {
-			n := len(rest)
-			if j.cut > 0 {
-				n = min(n, j.cut)
-			}
-			if !yield(rest[:n]) {
+	opts := j.opts
+	opts.Rand = rand.New(rand.NewPCG(1, 1)).Uint64 // the same text gets the same ids
+	message, failures := j.dialect.Read(j.pieces(text), &opts)
+	return appendParsed(dst, message, failures)
+}
+
+// pieces yields the pieces of a text.
+func (j *parseJob) pieces(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for text := text; text != ""; {
+			size := min(len(text), cmp.Or(j.cut, len(text)))
+			if !yield(text[:size]) {
 				return
 			}
-			rest = rest[n:]
+			text = text[size:]
 		}
-	}, &o)
-	return appendParsed(dst, m, failures)
+	}
 }
 
 func appendParsed(dst wire.JSON, m lathe.Message, failures []dialect.Failure) wire.JSON {
@@ -187,56 +191,57 @@ func parseBatch(in io.Reader, out io.Writer, job *parseJob) error {
 	return err
 }
 
-// parseLine parses the text of one line of a batch; nil means a line that was too long.
-func parseLine(line []byte, job *parseJob) (out []byte, err error) {
-	id := []byte("null")
-	defer func() {
-		if err != nil {
-			out = wire.JSON("{").Val("id", id).Str("error", err.Error()).Lit("}")
-		}
-	}()
-	if line == nil {
-		return nil, errors.New("larger than " + bytesText(maxLine))
-	}
+// parseLine parses the text of one line of a batch, such as {"id":1,"dialect":"hermes","text":"Hello"}. After an error, the result has its
+// text.
+func parseLine(line []byte, job *parseJob) ([]byte, error) {
 	members, lineErr := lineMembers(line, "id", "dialect", "text", "prefix", "tools")
-	if raw := members["id"]; raw != nil {
-		if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
-			return nil, errors.New("id: " + jsonProblem(err))
-		}
-		id = raw
+	id, err := lineID(members)
+	if err != nil {
+		err = fmt.Errorf("id: %w", err)
 	}
-	if lineErr != nil {
-		return nil, lineErr
+	err = cmp.Or(err, lineErr)
+	var text string
+	if err == nil {
+		job, text, err = job.forLine(members)
 	}
-	mine := *job
-	text := map[string]string{}
+	out := wire.JSON("{").Val("id", id)
+	if err != nil {
+		return out.Str("error", err.Error()).Lit("}"), err
+	}
+	return job.parse(out, text).Lit("}"), nil
+}
+
+// forLine returns a copy of the job with what the members of a line set, and the text of the line.
+func (j *parseJob) forLine(members map[string][]byte) (job *parseJob, text string, err error) {
+	job = new(*j)
+	texts := map[string]string{}
 	for _, name := range []string{"dialect", "text", "prefix"} {
 		switch raw := members[name]; {
 		case raw == nil || string(raw) == "null":
 		case raw[0] != '"':
-			return nil, errors.New(name + " is no string")
+			return nil, "", errors.New(name + " is no string")
 		default:
-			text[name] = string(rawjson.AppendUnquoteLossy(nil, raw))
+			texts[name] = string(rawjson.AppendUnquoteLossy(nil, raw))
 		}
 	}
 	if members["text"] == nil {
-		return nil, errors.New("there is no text")
+		return nil, "", errors.New("there is no text")
 	}
-	if name := text["dialect"]; name != "" {
-		if mine.dialect, err = app.LookupDialect(name); err != nil {
-			return nil, err
+	if name := texts["dialect"]; name != "" {
+		if job.dialect, err = app.LookupDialect(name); err != nil {
+			return nil, "", err
 		}
 	}
-	if mine.dialect == nil {
-		return nil, errors.New("there is no dialect")
+	if job.dialect == nil {
+		return nil, "", errors.New("there is no dialect")
 	}
 	if raw := members["tools"]; raw != nil && string(raw) != "null" {
-		if mine.opts.Tools, err = parsedTools(raw); err != nil {
-			return nil, fmt.Errorf("tools: %w", err)
+		if job.opts.Tools, err = parsedTools(raw); err != nil {
+			return nil, "", fmt.Errorf("tools: %w", err)
 		}
 	}
-	mine.opts.Prefix = text["prefix"]
-	return mine.parse(wire.JSON("{").Val("id", id), text["text"]).Lit("}"), nil
+	job.opts.Prefix = texts["prefix"]
+	return job, texts["text"], nil
 }
 
 func readToolsFile(path string) ([]*lathe.ToolSpec, error) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -51,7 +50,7 @@ func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
 	}
 	c, err := d.Constrain(&opts)
 	if err != nil {
-		return &exitError{exitUsage, errors.New(app.Cause(err).Error())}
+		return usageError("%s", app.Cause(err))
 	}
 	for _, path := range c.Loosened {
 		cmd.PrintErrln("loosened: " + printable(path))
@@ -64,12 +63,11 @@ func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
 		if c.Tag == nil {
 			return usageError("%s has no structural tag: its turns are rows of messages or begin within a block. --form gbnf has a grammar", f.Grammar)
 		}
-		out = append(out, c.Tag...)
-		out = append(out, '\n')
+		out = append(slices.Clone(c.Tag), '\n')
 	default:
 		members, err := c.Members(f.Form)
 		if err != nil {
-			return &exitError{exitUsage, errors.New(app.Cause(err).Error())}
+			return usageError("%s", app.Cause(err))
 		}
 		out = wire.JSON("{").Members(members, nil).Lit("}\n")
 	}

@@ -16,7 +16,10 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// startProgress begins to show the progress of long work on stderr. The caller must stop it.
+// showProgress is the value of the parameter quiet of the functions below for commands without a flag for it.
+const showProgress = false
+
+// startProgress begins to show the progress of long work on w, unless quiet is true. The caller must stop it.
 func startProgress(w io.Writer, quiet bool) *progress.Line {
 	opts := &progress.Options{Quiet: quiet}
 	if f, ok := w.(*os.File); ok && isTerminal(f) && os.Getenv("TERM") != "dumb" {

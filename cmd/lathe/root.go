@@ -233,14 +233,15 @@ func worksItself(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, " "
 var otherFlags = map[string]string{"port": "addr", "host": "addr", "listen": "addr", "bind": "addr", "timeout": "run-timeout", "api-key": "key-env", "url": "base-url",
 	"max-turns": "max-iterations", "verbose": "log"}
 
-// flagError suggests the nearest flag for an unknown one.
+// flagError returns the error for a flag that is unknown, or whose value is missing or not valid, with advice.
 func flagError(cmd *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
 	if errors.As(err, &missing) && len(missing.GetSpecifiedName()) > 1 {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		name := "--" + missing.GetSpecifiedName()
-		switch other := otherFlags[missing.GetSpecifiedName()]; {
+		other := otherFlags[missing.GetSpecifiedName()]
+		switch {
 		case name == "--preset":
 			return usageError("unknown flag --preset: presets belong to models in lathe.yaml, as models.NAME.profile")
 		case other != "" && slices.Contains(names, "--"+other):
@@ -255,13 +256,14 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
-		flag, value := "--"+invalid.GetFlag().Name, invalid.GetValue()
-		switch _, bad := strconv.Atoi(value); {
-		case invalid.GetFlag().Value.Type() == "duration" && bad == nil:
+		flag, value, kind := "--"+invalid.GetFlag().Name, invalid.GetValue(), invalid.GetFlag().Value.Type()
+		_, notNumber := strconv.Atoi(value)
+		switch {
+		case kind == "duration" && notNumber == nil:
 			return usageError("%s: %q has no unit: write %ss", flag, value, value)
-		case invalid.GetFlag().Value.Type() == "duration":
+		case kind == "duration":
 			return usageError("%s: %q is not a time, such as 30s or 5m", flag, value)
-		case strings.HasPrefix(invalid.GetFlag().Value.Type(), "int"):
+		case strings.HasPrefix(kind, "int"):
 			return usageError("%s: %q is not a whole number, such as 5", flag, value)
 		}
 	}

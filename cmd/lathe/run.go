@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -195,18 +196,22 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	kept, err := openStore(f.Store, false)
+	runStore, err := openStore(f.Store, readWrite)
 	if err != nil {
 		return err
 	}
-	if kept != nil {
-		defer joinClose(&err, kept)
+	if runStore != nil {
+		defer joinClose(&err, runStore)
 	}
-	in := runinput.With(&loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.prompt.Tools, Park: kept != nil}, runinput.Extra{AllowAbsent: true})
+	in := runinput.With(&loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.prompt.Tools, Park: runStore != nil}, runinput.Extra{AllowAbsent: true})
 	if f.prompt.System != "" {
 		in.Messages = []lathe.Message{lathe.System(f.prompt.System), lathe.User(prompt)}
 	}
-	return f.runSession(cmd, kept, f.approver(cmd, args[0] == "-", kept), func(s *app.Session, target string) (*event.Result, error) {
+	answers := cmd.InOrStdin()
+	if args[0] == "-" {
+		answers = nil // standard input is the prompt
+	}
+	return f.runSession(cmd, runStore, f.approver(answers, runStore), func(s *app.Session, target string) (*event.Result, error) {
 		if in.Park {
 			in.Target = target
 		}
@@ -214,15 +219,15 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (err error) {
 	})
 }
 
-// approver returns a function that makes the approver: the user at the terminal; else, for a stored run, one that leaves the decision to a
-// later command; else nil.
-func (f *runFlags) approver(cmd *cobra.Command, stdinUsed bool, kept app.Store) func(*screen) lathe.Approver {
+// approver returns a function that makes the approver: the user, if in is a terminal; else, for a stored run, one that leaves the decision to
+// a later command; else nil.
+func (f *runFlags) approver(in io.Reader, runStore app.Store) func(*screen) lathe.Approver {
 	return func(view *screen) lathe.Approver {
-		if in := cmd.InOrStdin(); !stdinUsed && isTerminal(in) && view.errTerm {
+		if isTerminal(in) && view.errTerm {
 			return newTerminalApprover(in, view)
 		}
-		if kept != nil {
-			return parking{}
+		if runStore != nil {
+			return pendingApprover{}
 		}
 		return nil
 	}
@@ -237,7 +242,7 @@ type openSession struct {
 }
 
 // openSession opens a session with the model that the flags select. The caller must close it.
-func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func(*screen) lathe.Approver) (*openSession, error) {
+func (f *runFlags) openSession(cmd *cobra.Command, runStore app.Store, approver func(*screen) lathe.Approver) (*openSession, error) {
 	over, name, err := f.overrides(cmd)
 	if err != nil {
 		return nil, err
@@ -258,11 +263,12 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	if err != nil {
 		return nil, err
 	}
-	view := commandScreen(cmd, !f.JSON)
+	view := commandScreen(cmd)
+	view.showAnswer = !f.JSON
 	person := approver(view)
 	out := f.localSinks(cmd, cfg, view, log)
-	opts := &app.SessionOptions{Allow: f.prompt.Tools, Approver: person, AgentApprover: person, Store: kept, Sinks: out.all, Sim: simOpts, Version: currentVersion().Version, Log: log}
-	if _, suspends := person.(parking); suspends {
+	opts := &app.SessionOptions{Allow: f.prompt.Tools, Approver: person, AgentApprover: person, Store: runStore, Sinks: out.all, Sim: simOpts, Version: currentVersion().Version, Log: log}
+	if _, suspends := person.(pendingApprover); suspends {
 		opts.AgentApprover = nil
 	}
 	starting := startingServers(cmd.ErrOrStderr(), cfg, app.ServersOf(cfg, f.prompt.Tools), f.Quiet || f.JSON)
@@ -288,9 +294,9 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 
 // runSession opens a session with the model that the flags select, calls do to run or resume a run, and returns an error for the end of the
 // run.
-func (f *runFlags) runSession(cmd *cobra.Command, kept app.Store, approver func(*screen) lathe.Approver,
+func (f *runFlags) runSession(cmd *cobra.Command, runStore app.Store, approver func(*screen) lathe.Approver,
 	do func(s *app.Session, target string) (*event.Result, error)) error {
-	s, err := f.openSession(cmd, kept, approver)
+	s, err := f.openSession(cmd, runStore, approver)
 	if err != nil {
 		return err
 	}
@@ -381,17 +387,16 @@ func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *ou
 func (f *runFlags) localSinks(cmd *cobra.Command, cfg *config.Config, view *screen, log *slog.Logger) *outputs {
 	o := f.sinks(cmd, view, log)
 	if f.Metrics != "" {
-		o.metrics = newMetrics(cfg, false)
+		o.metrics = observe.NewMetrics(metricsOptions(cfg))
 		o.all = append(o.all, o.metrics)
 	}
 	return o
 }
 
-// newMetrics returns metrics with the version of the program and the names that the configuration selects. If process is true, they
-// include those of the process.
-func newMetrics(cfg *config.Config, process bool) *observe.Metrics {
+// metricsOptions returns the version of the program and the names that the configuration selects.
+func metricsOptions(cfg *config.Config) *observe.MetricsOptions {
 	v := currentVersion()
-	return observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: process, Names: observe.MetricNames(cfg.Telemetry.MetricNames)})
+	return &observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Names: observe.MetricNames(cfg.Telemetry.MetricNames)}
 }
 
 // A wordless is a sink that removes the error texts of model servers and tools from events.

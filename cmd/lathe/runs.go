@@ -85,30 +85,31 @@ type runsListFlags struct {
 	JSON      bool   `flag:"json" usage:"one JSON line for each"`
 }
 
-func (o *runsListFlags) list(cmd *cobra.Command, _ []string) error {
-	f := store.RunFilter{Status: o.Status, SessionID: o.Session, Principal: o.Principal, Limit: o.Limit, After: o.After}
-	q := store.RunQuery{Tool: o.Tool, Model: o.Model, Reason: lathe.Reason(o.Reason), ErrorCode: o.ErrorCode, Text: o.Text}
-	if o.Waiting && (f.Status != "" || o.Since != "" || o.Until != "" || q != store.RunQuery{}) {
+// list prints the runs, or with --waiting the calls that wait, that the flags select.
+func (f *runsListFlags) list(cmd *cobra.Command, _ []string) error {
+	filter := store.RunFilter{Status: f.Status, SessionID: f.Session, Principal: f.Principal, Limit: f.Limit, After: f.After}
+	query := store.RunQuery{Tool: f.Tool, Model: f.Model, Reason: lathe.Reason(f.Reason), ErrorCode: f.ErrorCode, Text: f.Text}
+	if f.Waiting && (filter.Status != "" || f.Since != "" || f.Until != "" || query != store.RunQuery{}) {
 		return usageError("with --waiting only --session, --principal, --limit and --after select: leave the others out")
 	}
-	if f.Status != "" && !slices.Contains(runStatuses, f.Status) {
-		return usageError("--status %q: want %s", printable(f.Status), strings.Join(runStatuses, ", "))
+	if filter.Status != "" && !slices.Contains(runStatuses, filter.Status) {
+		return usageError("--status %q: want %s", printable(filter.Status), strings.Join(runStatuses, ", "))
 	}
-	if err := boundTimes(&f, o.Since, o.Until, time.Now()); err != nil {
+	if err := boundTimes(&filter, f.Since, f.Until, time.Now()); err != nil {
 		return err
 	}
-	return o.withSource(cmd, func(src runSource) (err error) {
+	return f.withSource(cmd, func(src runSource) (err error) {
 		var next string
-		if o.Waiting {
-			f.Status = "parked"
+		if f.Waiting {
+			filter.Status = "parked"
 			var rows []waitingRow
-			if rows, next, err = src.waiting(cmd.Context(), &f); err == nil {
-				err = printRows(cmd, rows, o.JSON, printWaiting)
+			if rows, next, err = src.waiting(cmd.Context(), &filter); err == nil {
+				err = printRows(cmd, rows, f.JSON, printWaiting)
 			}
 		} else {
 			var rows []store.RunSummary
-			if rows, next, err = src.list(cmd.Context(), &f, &q); err == nil {
-				err = printRows(cmd, rows, o.JSON, printRuns)
+			if rows, next, err = src.list(cmd.Context(), &filter, &query); err == nil {
+				err = printRows(cmd, rows, f.JSON, printRuns)
 			}
 		}
 		if err == nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -128,9 +129,7 @@ const reasonAnswered = "answered_by_user"
 
 // answerInStore answers a call of a run in the store and resumes the run in this process.
 func (a *runAnswer) answerInStore(cmd *cobra.Command, runID, call string) error {
-	if a.answer.By = a.By; a.By == "" {
-		a.answer.By = "command line"
-	}
+	a.answer.By = cmp.Or(a.By, "command line")
 	given := &givenAnswer{answer: a.answer}
 	var results map[string]lathe.Output
 	resume := func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
@@ -197,9 +196,7 @@ func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call st
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(d.Decisions, func(v decisionView) bool { return v.ID == call || call == "" && d.Status != "parked" }); i >= 0 &&
-		!slices.ContainsFunc(d.Open, func(o openCallView) bool { return o.State == "awaiting_approval" && (call == "" || o.ID == call) }) {
-		v := &d.Decisions[i]
+	if v := d.decided(call); v != nil {
 		return failure("%s was %s before, by %s at %s; the run is %s", v.ID, v.Decision, printable(v.By), timeText(v.DecidedAt), d.Status)
 	}
 	if d.Status != "parked" && d.Status != "running" {
@@ -226,6 +223,22 @@ func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call st
 	return a.follow(cmd, c, runID, d.LastID)
 }
 
+// decided returns the decision that was made before about a call, or about the only call if call is "". It returns nil if such a call
+// waits, or if there is no decision.
+func (d *runDetail) decided(call string) *decisionView {
+	for _, o := range d.Open {
+		if o.State == "awaiting_approval" && (call == "" || o.ID == call) {
+			return nil
+		}
+	}
+	for i, v := range d.Decisions {
+		if v.ID == call || call == "" && d.Status != "parked" {
+			return &d.Decisions[i]
+		}
+	}
+	return nil
+}
+
 // decision returns the body of the request that answers the approval.
 func (a *runAnswer) decision() map[string]any {
 	body := map[string]any{"decision": "deny"}
@@ -248,9 +261,11 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 	if err != nil {
 		return err
 	}
-	out := f.sinks(cmd, commandScreen(cmd, !f.JSON), log)
-	out.view.wholeTurns = true // earlier deltas of the turn were missed
-	shown := false             // the text of the last turn has been shown
+	view := commandScreen(cmd)
+	view.showAnswer = !f.JSON
+	view.wholeTurns = true // earlier deltas of the turn were missed
+	out := f.sinks(cmd, view, log)
+	shown := false // the text of the last turn has been shown
 	err = c.events(cmd.Context(), runID, after, followPause, func(e *event.Event) error {
 		switch d := e.Data.(type) {
 		case *event.ModelCallFinished:
@@ -330,7 +345,8 @@ func runsCancelCommand() *cobra.Command {
 				func(c *daemonClient) error {
 					var d runDetail
 					err := c.call(cmd.Context(), "POST", "/api/runs/"+args[0]+"/cancel", nil, &d)
-					if cancelled = err == nil && d.Reason == lathe.ReasonCancelled; err == nil && !cancelled {
+					cancelled = err == nil && d.Reason == lathe.ReasonCancelled
+					if err == nil && !cancelled {
 						cmd.PrintErrf("note: the run ends when it has done what it does now: lathe runs show %s%s\n", args[0], c.flag)
 					}
 					return err
@@ -347,7 +363,7 @@ func runsCancelCommand() *cobra.Command {
 // if set, returns the approver of the resumed run; it receives the state of the run.
 func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver func(*loop.State) (lathe.Approver, error),
 	do func(*engine.Engine, *loop.Loop) (*event.Result, error)) (err error) {
-	s, err := needStore(f.Store, false)
+	s, err := needStore(f.Store, readWrite)
 	if err != nil {
 		return err
 	}
@@ -365,7 +381,7 @@ func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver fu
 		}
 		f.Model = state.Target
 	}
-	ask := f.approver(cmd, false, s)
+	ask := f.approver(cmd.InOrStdin(), s)
 	if approver != nil {
 		given, err := approver(state)
 		if err != nil {
@@ -378,11 +394,11 @@ func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver fu
 	})
 }
 
-// parking is an approver that leaves every decision to a later command.
-type parking struct{}
+// A pendingApprover is an approver that leaves every decision to a later command.
+type pendingApprover struct{}
 
 // Approve always returns [lathe.ErrPending].
-func (parking) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
+func (pendingApprover) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
 	return lathe.Approval{}, lathe.ErrPending
 }
 

@@ -31,7 +31,7 @@ are stored once, also those of earlier versions. Without RUN, an SQLite file bec
 			if err != nil {
 				return err
 			}
-			s, err := needStore(f.Store, f.DryRun)
+			s, err := needStore(f.Store, storeAccess(f.DryRun))
 			if err != nil {
 				return err
 			}

@@ -56,7 +56,7 @@ first, or let it end them.`,
 			if f.DryRun {
 				return dryCopy(cmd, src, f.To)
 			}
-			dst, err := openStore(f.To, false)
+			dst, err := openStore(f.To, readWrite)
 			if err != nil {
 				return err
 			}
@@ -78,14 +78,14 @@ first, or let it end them.`,
 
 // openSource opens an existing store for writing, so that no gateway can execute its runs during the copy.
 func openSource(name string) (app.Store, error) {
-	s, err := openStore(name, true)
+	s, err := openStore(name, readOnly)
 	if err == nil {
 		err = s.Close()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return openStore(name, false)
+	return openStore(name, readWrite)
 }
 
 // A copying is the state of one `runs copy`.
@@ -118,14 +118,13 @@ func (c *copying) all(ctx context.Context) error {
 
 // dryCopy prints how many runs a copy would read and write. A destination that does not exist counts as empty.
 func dryCopy(cmd *cobra.Command, src app.Store, to string) (err error) {
-	dst, err := openStore(to, true)
+	dst, err := openStore(to, readOnly)
 	if err != nil {
 		if kind, path, perr := app.ParseStoreName(to, "--to"); perr != nil || kind != "sqlite" || exists(path) {
 			return err
 		}
-		dst = nil
 	}
-	if dst != nil {
+	if dst != nil { // it exists
 		defer joinClose(&err, dst)
 	}
 	all, had := 0, 0

@@ -19,7 +19,7 @@ func TestCopyThroughADatabase(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
 	open := func(name string) app.Store {
-		s, err := openStore(name, false)
+		s, err := openStore(name, readWrite)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,8 +74,8 @@ func (r *removal) what() string {
 	}
 }
 
-// wanted reports whether the counted runs are to be removed: it asks the user or, with --dry-run, prints the number.
-func (r *removal) wanted(cmd *cobra.Command) (bool, error) {
+// confirm reports whether the counted runs are to be removed: it asks the user or, with --dry-run, prints the number.
+func (r *removal) confirm(cmd *cobra.Command) (bool, error) {
 	if r.DryRun {
 		if r.n < 0 {
 			return false, usageError("--dry-run --principal goes with --store: a gateway lists the runs of the key")
@@ -132,7 +132,7 @@ func (r *removal) fromDaemon(cmd *cobra.Command, c *daemonClient) error {
 	default:
 		path, r.n = "/api/principals/"+url.PathEscape(r.Principal), -1
 	}
-	if ok, err := r.wanted(cmd); !ok {
+	if ok, err := r.confirm(cmd); !ok {
 		return err
 	}
 	err := c.call(ctx, "DELETE", path, nil, nil)
@@ -155,7 +155,7 @@ func agreed(cmd *cobra.Command, question string) bool {
 
 // fromStore removes the runs from a store.
 func (r *removal) fromStore(cmd *cobra.Command) (err error) {
-	s, err := needStore(r.Store, r.DryRun)
+	s, err := needStore(r.Store, storeAccess(r.DryRun))
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (r *removal) fromStore(cmd *cobra.Command) (err error) {
 	} else if r.n, err = countRuns(ctx, s, &store.RunFilter{SessionID: r.Session, Principal: r.Principal}); err != nil {
 		return storeError(err)
 	}
-	if ok, err := r.wanted(cmd); !ok {
+	if ok, err := r.confirm(cmd); !ok {
 		return err
 	}
 	switch {

@@ -33,7 +33,7 @@ on with here and where it came from: --unfinished takes it nevertheless.`,
 			if !r.Ended() && !f.Unfinished {
 				return failure("the run %s has not ended, and could be gone on with twice: delete it where it is and give --unfinished", r.RunID())
 			}
-			s, err := needStore(f.Store, false)
+			s, err := needStore(f.Store, readWrite)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -56,7 +57,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	tools, err := startAllTools(cmd, cfg, &app.ServerOptions{Log: log}, false)
+	tools, err := startAllTools(cmd, cfg, &app.ServerOptions{Log: log}, showProgress)
 	if err != nil {
 		return err
 	}
@@ -83,10 +84,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, args []string) error {
 
 // loop makes the loop for the recorded model with the current configuration.
 func (f *replayFlags) loop(cfg *config.Config, set *tool.Set, r *replay.Record, p *replay.Parts, log *slog.Logger) (*loop.Loop, error) {
-	entry := r.Started().Target
-	if entry == "" {
-		entry = r.Started().Model
-	}
+	entry := cmp.Or(r.Started().Target, r.Started().Model)
 	settings, given := cfg.Settings(), []lathe.Member(nil)
 	if m, err := cfg.Model(entry); err == nil && entry != "" {
 		settings, given = cfg.SettingsFor(m), app.Overrides(m)

@@ -62,7 +62,7 @@ func openRuns(cmd *cobra.Command, server *serverFlags, store string) (runSource,
 	if c != nil || err != nil {
 		return c, err
 	}
-	s, err := openStore(store, true)
+	s, err := openStore(store, readOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -66,23 +66,24 @@ SIGTERM stops it after serve.drain_timeout, in which requests may finish.`,
 	return cmd
 }
 
+// serve runs the gateway until the command is interrupted.
 func (f *serveFlags) serve(cmd *cobra.Command) error {
 	v := currentVersion()
-	found := configPath(cmd)
+	path := configPath(cmd) // after the first load: the file that was read
 	opts := f.daemon
 	opts.Stderr, opts.Terminal = cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr())
-	opts.Find = func() (string, error) { return findConfig(found) }
+	opts.Find = func() (string, error) { return findConfig(path) }
 	opts.Load = func(file string) (*config.Config, error) {
 		cfg, err := f.loadConfig(cmd, file)
 		if err == nil {
-			found = file // a reload fails if this file has been removed
+			path = file // a reload fails if this file has been removed
 		}
 		return cfg, err
 	}
 	opts.Starting = func(w io.Writer, cfg *config.Config) func() {
-		line := startingServers(w, cfg, nil, false)
+		line := startingServers(w, cfg, nil, showProgress)
 		if line == nil {
-			line = startProgress(w, false)
+			line = startProgress(w, showProgress)
 			line.Say("starting the gateway")
 		}
 		return line.Stop

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -25,9 +26,7 @@ const (
 func (f *serveFlags) askReady(cmd *cobra.Command) error {
 	addr, scheme := f.daemon.Addr, "http"
 	if cfg, err := configOf(cmd); err == nil {
-		if addr == "" {
-			addr = cfg.Serve.Addr
-		}
+		addr = cmp.Or(addr, cfg.Serve.Addr)
 		if cfg.Serve.TLS.Cert != "" {
 			scheme = "https"
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -101,7 +102,7 @@ func configError(err error) error {
 		lines[i] = p.String()
 	}
 	if len(lines) == 1 {
-		return &exitError{code, fmt.Errorf("%s", lines[0])}
+		return &exitError{code, errors.New(lines[0])}
 	}
 	return &exitError{code, fmt.Errorf("%d problems:\n%s", len(lines), strings.Join(lines, "\n"))}
 }

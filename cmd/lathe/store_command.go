@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/internal/progress"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
@@ -43,7 +44,7 @@ func (w *storeWork) flags(cmd *cobra.Command, what string) *cobra.Command {
 
 // file returns the path of the SQLite store, or an error for other stores.
 func (w *storeWork) file() (string, error) {
-	name, from := namedStore(w.Store, "")
+	name, from := daemon.NamedStore(w.Store, "")
 	if name == "" {
 		return "", usageError("which store? give --store sqlite:PATH, or set %s", storeVariable)
 	}
@@ -57,8 +58,8 @@ func (w *storeWork) file() (string, error) {
 	return path, nil
 }
 
-// copying calls do and shows the progress.
-func (w *storeWork) copying(text string, do func(*sqlite.BackupOptions) error) error {
+// copyWithProgress calls do and shows the progress.
+func (w *storeWork) copyWithProgress(text string, do func(*sqlite.BackupOptions) error) error {
 	var line *progress.Line
 	if !w.JSON {
 		line = startProgress(w.cmd.ErrOrStderr(), w.progress.Quiet)
@@ -104,7 +105,7 @@ read and write the store meanwhile. FILE must not exist; only its owner may read
 				return err
 			}
 			var found *sqlite.Contents
-			err = w.copying("copying pages", func(opts *sqlite.BackupOptions) error {
+			err = w.copyWithProgress("copying pages", func(opts *sqlite.BackupOptions) error {
 				found, err = sqlite.Backup(w.cmd.Context(), path, args[0], opts)
 				return err
 			})
@@ -131,7 +132,7 @@ older schema is migrated when a gateway opens the store.`,
 			}
 			var found *sqlite.Contents
 			var kept string
-			err = w.copying("copying pages", func(opts *sqlite.BackupOptions) error {
+			err = w.copyWithProgress("copying pages", func(opts *sqlite.BackupOptions) error {
 				kept, found, err = sqlite.Restore(w.cmd.Context(), path, args[0], opts)
 				return err
 			})

@@ -23,7 +23,7 @@ func TestStoreIsShownWithoutItsPassword(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"mysql://app:canary@db/tools", "postgres://app:canary@127.0.0.1:1/tools?connect_timeout=1", "postgres://app:canary@db:x/tools"} {
-		if _, err := openStore(name, false); err == nil || strings.Contains(err.Error(), "canary") {
+		if _, err := openStore(name, readWrite); err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%v", err)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // A screen is an event.Sink that shows a run to a user. It may be used from several goroutines at once.
 type screen struct {
 	out, err         io.Writer
-	text             bool // write the answer to out
+	showAnswer       bool // write the answer to out
 	quiet            bool // write no messages about the work
 	outTerm, errTerm bool
 	live             bool // lines on err can be overwritten
@@ -33,7 +33,7 @@ type screen struct {
 	// markdown renders the text for out; nil: the text is written unchanged.
 	markdown *markdown.Writer
 
-	mu       sync.Mutex
+	mu       sync.Mutex  // guards the fields below
 	midLine  bool        // the last byte written to out is not a line end
 	liveLine bool        // the last line of err will be overwritten
 	tick     *time.Timer // updates the live line every second
@@ -43,19 +43,19 @@ type screen struct {
 	failed string
 	// unread are the unreadable calls without a result. A result shows its call on the same line; a call without a result gets its own
 	// line.
-	unread     []*event.ToolCallParseError
-	commentary bool              // the last text was commentary
-	children   map[string]bool   // runs that tool calls started, whose text is not the answer
-	failures   map[string]string // tool name → why the last call of the tool failed
+	unread    []*event.ToolCallParseError
+	lastPiece piece             // what was written last to out
+	children  map[string]bool   // runs that tool calls started, whose text is not the answer
+	failures  map[string]string // tool name → why the last call of the tool failed; read by toolError when the run has ended
 }
 
 // commandScreen returns a screen for the streams of a command.
-func commandScreen(cmd *cobra.Command, text bool) *screen {
-	return newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), text)
+func commandScreen(cmd *cobra.Command) *screen {
+	return newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr())
 }
 
-func newScreen(out, err io.Writer, text bool) *screen {
-	s := &screen{out: out, err: err, text: text, outTerm: isTerminal(out), errTerm: isTerminal(err)}
+func newScreen(out, err io.Writer) *screen {
+	s := &screen{out: out, err: err, outTerm: isTerminal(out), errTerm: isTerminal(err)}
 	s.live = s.errTerm && os.Getenv("TERM") != "dumb"
 	s.colour = s.live && os.Getenv("NO_COLOR") == ""
 	return s
@@ -79,9 +79,9 @@ func (s *screen) Emit(_ context.Context, e event.Event) {
 	case *event.RunStarted:
 		s.printWithheld(&d.Tools)
 	case *event.TextDelta:
-		s.writePiece(false, d.Text)
+		s.writePiece(answerPiece, d.Text)
 	case *event.CommentaryDelta:
-		s.writePiece(true, d.Text)
+		s.writePiece(commentaryPiece, d.Text)
 	case *event.ModelCallFinished:
 		if s.wholeTurns && d.Message != nil {
 			s.write(d.Message.Text())
@@ -233,21 +233,29 @@ func (s *screen) writeText(text string) {
 	s.write(text)
 }
 
-// writePiece writes text of the answer, or commentary. It separates the two by an empty line.
-func (s *screen) writePiece(commentary bool, text string) {
+// A piece is a kind of text that a model writes for the user.
+type piece int
+
+const (
+	answerPiece piece = iota
+	commentaryPiece
+)
+
+// writePiece writes a piece of text, with an empty line between pieces of different kinds.
+func (s *screen) writePiece(kind piece, text string) {
 	if s.wholeTurns || text == "" {
 		return
 	}
-	if s.midLine && s.commentary != commentary {
+	if s.midLine && s.lastPiece != kind {
 		s.write("\n\n")
 	}
-	s.commentary = commentary
+	s.lastPiece = kind
 	s.write(text)
 }
 
 // write writes text of the answer, if the screen shows it.
 func (s *screen) write(text string) {
-	if !s.text || text == "" {
+	if !s.showAnswer || text == "" {
 		return
 	}
 	s.clearLive()

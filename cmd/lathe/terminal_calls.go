@@ -132,7 +132,11 @@ func attemptText(d *event.ModelCallFinished) string {
 	if kind == lathe.UpstreamAborted && d.ErrorMessage != "" {
 		return text + d.ErrorMessage
 	}
-	text += failureName(kind, false, d.ErrorCode)
+	if kind == lathe.UpstreamAborted {
+		text += connectionLost
+	} else {
+		text += d.ErrorCode
+	}
 	if d.UpstreamStatus != 0 {
 		text += fmt.Sprintf(" (HTTP %d)", d.UpstreamStatus)
 	}

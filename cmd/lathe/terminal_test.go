@@ -12,7 +12,7 @@ import (
 func TestScreenTakesBackLiveLines(t *testing.T) {
 	t.Parallel()
 	var both bytes.Buffer
-	s := &screen{out: &both, err: &both, text: true, live: true}
+	s := &screen{out: &both, err: &both, showAnswer: true, live: true}
 	for _, d := range []event.Data{
 		&event.TextDelta{Text: "Let me see."},
 		&event.ModelCallFinished{Status: "success"},
@@ -37,7 +37,7 @@ func TestScreenTakesBackLiveLines(t *testing.T) {
 func TestScreenQuiet(t *testing.T) {
 	t.Parallel()
 	var out, errw bytes.Buffer
-	s := &screen{out: &out, err: &errw, text: true, live: true, quiet: true}
+	s := &screen{out: &out, err: &errw, showAnswer: true, live: true, quiet: true}
 	for _, d := range []event.Data{
 		&event.ToolCallPlanned{Tool: "slow"},
 		&event.ToolCallResult{Tool: "slow", Status: "ok"},
@@ -56,7 +56,7 @@ func TestScreenQuiet(t *testing.T) {
 func TestScreenShowsAnUnreadableCallOnce(t *testing.T) {
 	t.Parallel()
 	var both bytes.Buffer
-	s := &screen{out: &both, err: &both, text: true, live: true}
+	s := &screen{out: &both, err: &both, showAnswer: true, live: true}
 	for _, d := range []event.Data{
 		&event.ToolCallParseError{Error: lathe.CodePayloadParseError, ExcerptBytes: 82},
 		&event.ToolCallParseError{Error: lathe.CodePayloadParseError},

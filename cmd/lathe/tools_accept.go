@@ -37,7 +37,7 @@ accepts, as a model would receive it: read it.`,
 				}
 				only = append(only, server)
 			}
-			running, err := startServers(cmd, cfg, set, &app.ServerOptions{Only: only}, false)
+			running, err := startServers(cmd, cfg, set, &app.ServerOptions{Only: only}, showProgress)
 			if err != nil {
 				return err
 			}
@@ -69,10 +69,7 @@ func printAccepted(cmd *cobra.Command, t *mcptool.ToolStatus) {
 	w := cmd.OutOrStdout()
 	why := "as it was accepted before"
 	if t.State != mcptool.ToolReady {
-		why = printable(t.Reason)
-		if len(t.Changed) > 0 {
-			why += " (" + strings.Join(t.Changed, ", ") + ")"
-		}
+		why = reasonText(t)
 	}
 	fmt.Fprintf(w, "accepted %s: %s\n  sha256 %s\n", t.Name, why, t.Digest)
 	quoteLines(w, strings.TrimSpace(t.Description))

@@ -45,6 +45,9 @@ type problem struct {
 	Next string `json:"next"`
 }
 
+// wrong adds a problem.
+func (r *sourceRow) wrong(what, next string) { r.Problems = append(r.Problems, problem{what, next}) }
+
 func toolsDoctorCommand() *cobra.Command {
 	var f struct {
 		JSON bool `flag:"json" usage:"one JSON line for each source"`
@@ -75,7 +78,8 @@ no tool is called. The exit code is 1 if something is wrong.`,
 			for _, st := range running.Status() {
 				row := serverRow(&st)
 				if running.WantsRights(&st) {
-					row.OK, row.Problems = false, append(row.Problems, problem{"the server has asked for further rights", app.LoginCommand(st.Server)})
+					row.OK = false
+					row.wrong("the server has asked for further rights", app.LoginCommand(st.Server))
 				}
 				rows = append(rows, row)
 			}
@@ -136,45 +140,38 @@ func serverRow(st *mcptool.Status) sourceRow {
 	row := sourceRow{Source: "mcp:" + st.Server, State: string(st.State), Transport: st.Transport, Target: printable(st.Target),
 		Protocol: printable(st.Protocol), Software: printable(st.Software)}
 	if st.State != mcptool.StateReady || st.Problem != "" {
-		row.Problems = append(row.Problems, problem{printable(text.FirstLine(st.LastError)), nextStep(st)})
+		row.wrong(printable(text.FirstLine(st.LastError)), nextStep(st))
 		row.Stderr = lastLines(st.Stderr)
 	}
 	for _, t := range st.Tools {
-		if t.State == mcptool.ToolReady {
-			row.Tools++
-			if t.Hidden > 0 {
-				row.Problems = append(row.Problems, problem{fmt.Sprintf("%s: %d invisible characters were left out of its description", t.Name, t.Hidden),
-					"read its description in `lathe tools list --json`; leave the tool out with tools.mcp." + st.Server + ".tools if you do not trust it"})
-			}
-		}
-		if p, wrong := examineTool(st.Server, &t); wrong {
-			row.Problems = append(row.Problems, p)
-		}
+		row.addTool(st.Server, &t)
 	}
 	if st.BadMessages > 0 {
-		row.Problems = append(row.Problems, problem{fmt.Sprintf("%d lines or messages were not strict JSON-RPC and were passed over", st.BadMessages),
-			"a stdio server must log to standard error, not to standard output"})
+		row.wrong(fmt.Sprintf("%d lines or messages were not strict JSON-RPC and were passed over", st.BadMessages),
+			"a stdio server must log to standard error, not to standard output")
 	}
 	row.OK = len(row.Problems) == 0
 	return row
 }
 
-func examineTool(server string, t *mcptool.ToolStatus) (p problem, wrong bool) {
+// addTool counts a tool of an MCP server that is ready, and adds what is wrong with the tool.
+func (r *sourceRow) addTool(server string, t *mcptool.ToolStatus) {
 	key := "tools.mcp." + server
 	switch t.State {
-	case mcptool.ToolBlocked:
-		what := t.Name + " is blocked: " + printable(t.Reason)
-		if len(t.Changed) > 0 {
-			what += " (" + strings.Join(t.Changed, ", ") + ")"
+	case mcptool.ToolReady:
+		r.Tools++
+		if t.Hidden > 0 {
+			r.wrong(fmt.Sprintf("%s: %d invisible characters were left out of its description", t.Name, t.Hidden),
+				"read its description in `lathe tools list --json`; leave the tool out with "+key+".tools if you do not trust it")
 		}
-		return problem{what, "look at it with `lathe tools list --json`, then `lathe tools accept " + t.Name + "`"}, true
+	case mcptool.ToolBlocked:
+		r.wrong(t.Name+" is blocked: "+reasonText(t), "look at it with `lathe tools list --json`, then `lathe tools accept "+t.Name+"`")
 	case mcptool.ToolRefused:
-		return problem{t.Name + " is refused: " + printable(t.Reason), "the author of the server can mend its definition; " + key + ".exclude leaves it out"}, true
+		r.wrong(t.Name+" is refused: "+printable(t.Reason), "the author of the server can mend its definition; "+key+".exclude leaves it out")
 	case mcptool.ToolMissing:
-		return problem{t.Name + ": " + printable(t.Reason), "correct the name or take it out of " + key + ", or update the server"}, true
-	case mcptool.ToolReady, mcptool.ToolExcluded:
+		r.wrong(t.Name+": "+printable(t.Reason), "correct the name or take it out of "+key+", or update the server")
+	case mcptool.ToolExcluded:
 	}
-	return problem{}, false
 }
 
 // nextStep returns the advice for a server that is not ready.

@@ -32,7 +32,7 @@ is taken from the server's own hints, which are claims: review each line before 
 			if cfg.Tools.MCP[name] == nil {
 				return usageError("no MCP server %q: use one of the names under tools.mcp in lathe.yaml", name)
 			}
-			running, err := startServers(cmd, cfg, set, &app.ServerOptions{Only: []string{name}, Inspect: true}, false)
+			running, err := startServers(cmd, cfg, set, &app.ServerOptions{Only: []string{name}, Inspect: true}, showProgress)
 			if err != nil {
 				return err
 			}

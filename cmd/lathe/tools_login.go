@@ -151,7 +151,7 @@ func (r *sourceRow) addLogins(logins []*app.Login) {
 			r.State = notLoggedIn
 		}
 		r.OK = false
-		r.Problems = append(r.Problems, problem{l.Kind + ":" + l.Name + ": " + what, app.LoginCommand(l.Name)})
+		r.wrong(l.Kind+":"+l.Name+": "+what, app.LoginCommand(l.Name))
 	}
 }
 
@@ -178,7 +178,7 @@ func serverWantsLogin(ctx context.Context, cmd *cobra.Command, cfg *config.Confi
 	}
 	cfg.Tools.MCP[name].Required = false // a server that is not ready must not be an error here
 	only := []string{name}
-	starting := startingServers(cmd.ErrOrStderr(), cfg, only, false)
+	starting := startingServers(cmd.ErrOrStderr(), cfg, only, showProgress)
 	running, err := app.StartServers(ctx, cfg, set, &app.ServerOptions{Only: only})
 	starting.Stop()
 	if err != nil {

@@ -56,7 +56,7 @@ func (r *sourceRow) probe(ctx context.Context, origin string, c *egress.Client, 
 	r.State = "unreachable"
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, origin+"/", nil)
 	if err != nil {
-		r.Problems = append(r.Problems, problem{"the address is not one", "look at " + key + ".url"})
+		r.wrong("the address is not one", "look at "+key+".url")
 		return
 	}
 	req.Header.Set("User-Agent", "lathe-doctor")
@@ -67,7 +67,7 @@ func (r *sourceRow) probe(ctx context.Context, origin string, c *egress.Client, 
 		r.State, r.OK = "ready", true // the server has responded, with a redirect
 		return
 	default:
-		r.Problems = append(r.Problems, problem{strings.TrimPrefix(err.Error(), "egress: "+string(code)+": "), probeNext(code, origin, key)})
+		r.wrong(strings.TrimPrefix(err.Error(), "egress: "+string(code)+": "), probeNext(code, origin, key))
 		return
 	}
 	defer resp.Body.Close()
@@ -76,12 +76,12 @@ func (r *sourceRow) probe(ctx context.Context, origin string, c *egress.Client, 
 		r.Protocol = "over " + tls.VersionName(resp.TLS.Version)
 		if certs := resp.TLS.PeerCertificates; len(certs) > 0 {
 			if left := time.Until(certs[0].NotAfter); left < expiresSoon {
-				r.Problems = append(r.Problems, problem{fmt.Sprintf("its certificate ends on %s", certs[0].NotAfter.UTC().Format(time.DateOnly)), "the operator of the server has to renew it"})
+				r.wrong(fmt.Sprintf("its certificate ends on %s", certs[0].NotAfter.UTC().Format(time.DateOnly)), "the operator of the server has to renew it")
 			}
 		}
 	}
 	if resp.StatusCode >= 500 {
-		r.Problems = append(r.Problems, problem{fmt.Sprintf("it answers %d", resp.StatusCode), "look whether the service behind it is up"})
+		r.wrong(fmt.Sprintf("it answers %d", resp.StatusCode), "look whether the service behind it is up")
 	}
 	r.OK = len(r.Problems) == 0
 }
@@ -134,7 +134,7 @@ func moduleSources(ctx context.Context, cfg *config.Config) (rows []sourceRow) {
 	if err != nil {
 		row := sourceRow{Source: "wasm", State: "refused", Target: cfg.Tools.WASM.Dir}
 		for _, one := range flatten(app.Cause(err)) {
-			row.Problems = append(row.Problems, problem{printable(text.FirstLine(one.Error())), "mend the manifest or the module, or take both out of " + cfg.Tools.WASM.Dir})
+			row.wrong(printable(text.FirstLine(one.Error())), "mend the manifest or the module, or take both out of "+cfg.Tools.WASM.Dir)
 		}
 		return []sourceRow{row}
 	}
@@ -143,7 +143,7 @@ func moduleSources(ctx context.Context, cfg *config.Config) (rows []sourceRow) {
 		row := sourceRow{Source: "wasm:" + t.Spec().Name, State: "ready", OK: true, Tools: 1}
 		if state, reason := moduleState(ctx, t); state != "ready" {
 			row.State, row.OK, row.Tools = state, false, 0
-			row.Problems = []problem{{reason, "build the module again; docs/tools-wasm.md says what it has to export"}}
+			row.wrong(reason, "build the module again; docs/tools-wasm.md says what it has to export")
 		}
 		rows = append(rows, row)
 	}

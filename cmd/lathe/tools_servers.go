@@ -32,12 +32,17 @@ func others(running *app.Servers) (out []toolRow) {
 			rows = append(rows, mcptool.ToolStatus{Name: st.Server + "__*", State: mcptool.ToolState(st.State), Reason: text.FirstLine(st.LastError)})
 		}
 		for _, t := range rows {
-			reason := printable(t.Reason)
-			if len(t.Changed) > 0 {
-				reason += " (" + strings.Join(t.Changed, ", ") + ")"
-			}
-			out = append(out, toolRow{Name: t.Name, Description: t.Description, Origin: "mcp:" + st.Server, State: string(t.State), Reason: reason})
+			out = append(out, toolRow{Name: t.Name, Description: t.Description, Origin: "mcp:" + st.Server, State: string(t.State), Reason: reasonText(&t)})
 		}
 	}
 	return out
+}
+
+// reasonText returns why a tool is not ready, with the changed parts of its definition.
+func reasonText(t *mcptool.ToolStatus) string {
+	reason := printable(t.Reason)
+	if len(t.Changed) > 0 {
+		reason += " (" + strings.Join(t.Changed, ", ") + ")"
+	}
+	return reason
 }

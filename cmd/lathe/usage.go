@@ -134,11 +134,23 @@ type spendRow struct {
 	Model *string `json:"model,omitempty"`
 	store.Counts
 	Cost float64 `json:"cost"` // in US dollars
+
+	names []any // cells of the table: the value of each dimension, in the order in which the user named them
 }
 
-// name returns a pointer to the field of the row for a dimension.
-func (r *spendRow) name(dimension string) **string {
-	return map[string]**string{"day": &r.Day, "key": &r.Key, "group": &r.Group, "model": &r.Model}[dimension]
+// add adds the value of a dimension.
+func (r *spendRow) add(dimension, name string) {
+	r.names = append(r.names, cmp.Or(printable(name), "-"))
+	switch dimension {
+	case "day":
+		r.Day = &name
+	case "key":
+		r.Key = &name
+	case "group":
+		r.Group = &name
+	case "model":
+		r.Model = &name
+	}
 }
 
 // groupUsage adds up the rows that are equal in the dimensions. The result is ordered by day, key, group and model.
@@ -164,7 +176,7 @@ func groupUsage(rows []store.UsageRow, dimensions []string) []spendRow {
 		r := &grouped[i]
 		r.Counts, r.Cost = sorted[i].Counts, price.Money(sorted[i].Nanos).Dollars()
 		for _, d := range dimensions {
-			*r.name(d) = dimension(&sorted[i].UsageKey, d)
+			r.add(d, *dimension(&sorted[i].UsageKey, d))
 		}
 	}
 	return grouped
@@ -178,36 +190,25 @@ func dimension(k *store.UsageKey, name string) *string {
 // printUsageTable prints the rows and their total.
 func printUsageTable(out io.Writer, rows []spendRow, dimensions []string) error {
 	var t report.Table
-	row := func(names []string, figures ...any) {
-		var cells []any
-		for _, n := range names {
-			cells = append(cells, n)
-		}
-		t.Row(append(cells, figures...)...)
-	}
-	line := func(names []string, c *store.Counts) {
+	row := func(names []any, c *store.Counts) {
 		cost := price.Money(c.Nanos).String()
 		if c.Unpriced > 0 {
 			cost += fmt.Sprintf(" (%d of the calls without a price)", c.Unpriced)
 		}
-		row(names, c.Calls, c.InputTokens, c.OutputTokens, cost)
+		t.Row(append(names, c.Calls, c.InputTokens, c.OutputTokens, cost)...)
 	}
-	var head []string
+	var head []any
 	for _, d := range dimensions {
 		head = append(head, strings.ToUpper(d))
 	}
-	row(head, "CALLS", "INPUT TOKENS", "OUTPUT TOKENS", "US DOLLARS")
+	t.Row(append(head, "CALLS", "INPUT TOKENS", "OUTPUT TOKENS", "US DOLLARS")...)
 	var total store.Counts
 	for i := range rows {
-		var names []string
-		for _, d := range dimensions {
-			names = append(names, cmp.Or(printable(**rows[i].name(d)), "-"))
-		}
-		line(names, &rows[i].Counts)
+		row(rows[i].names, &rows[i].Counts)
 		total.Add(rows[i].Counts)
 	}
-	names := make([]string, len(dimensions))
+	names := slices.Repeat([]any{""}, len(dimensions))
 	names[0] = "total"
-	line(names, &total)
+	row(names, &total)
 	return t.Write(out)
 }

@@ -86,7 +86,7 @@ func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 			return usageError("--out %s: it is there already; name another folder", f.Out)
 		}
 	}
-	view := commandScreen(cmd, false)
+	view := commandScreen(cmd)
 	view.quiet = f.Quiet
 	target, err := endpoint(cmd, args[0], upstreamFlags{f.Model, endpointFlags{Wire: f.Wire, KeyFile: f.KeyFile, KeyEnv: f.KeyEnv}})
 	if err != nil {
@@ -151,7 +151,7 @@ func endpoint(cmd *cobra.Command, name string, u upstreamFlags) (doctor.Target, 
 	default:
 		u.Model = name
 	}
-	return (&doctorFlags{upstreamFlags: u}).target(cmd, newScreen(io.Discard, io.Discard, false)) // its notes are about a profile, which is not written here
+	return (&doctorFlags{upstreamFlags: u}).target(cmd, newScreen(io.Discard, io.Discard)) // its notes are about a profile, which is not written here
 }
 
 func (f *verifyFlags) print(cmd *cobra.Command, rep *verify.Report, view *screen) error {

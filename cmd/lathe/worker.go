@@ -15,6 +15,7 @@ import (
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/remote/worker"
 	"github.com/lathe-run/lathe/secret"
 )
@@ -74,7 +75,9 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	v := currentVersion()
-	metrics := newMetrics(cfg, true)
+	metricsOpts := metricsOptions(cfg)
+	metricsOpts.Process = true
+	metrics := observe.NewMetrics(metricsOpts)
 	traces, err := app.OpenTraces(cfg, &app.TracesOptions{Version: v.Version, Log: log, Lost: metrics.AddLostSpans})
 	if err != nil {
 		return err
@@ -87,7 +90,7 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 	if err := app.CheckTemporalTools(cfg); err != nil {
 		return err
 	}
-	tools, err := startAllTools(cmd, cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(sinks)}, false)
+	tools, err := startAllTools(cmd, cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(sinks)}, showProgress)
 	if err != nil {
 		return err
 	}
@@ -123,8 +126,8 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 		return exit(exitConfig, "there is no tool to serve: policy.tools in lathe.yaml allows tools by name, and `lathe tools list` shows what it says of each")
 	}
 	var names []string
-	for i := range offers {
-		names = append(names, offers[i].Name)
+	for _, o := range offers {
+		names = append(names, o.Name)
 	}
 	if f.MetricsAddr != "" {
 		stop, err := serveWorkerMetrics(cmd.Context(), out, f.MetricsAddr, metrics, w)

@@ -164,6 +164,7 @@ func (a *App) warn(cfg *config.Config) {
 	}
 }
 
+// openStore sets the store of the options, or opens the one that serve.store names.
 func (a *App) openStore(cfg *config.Config) (err error) {
 	switch name := cfg.Serve.Store.Reveal(); {
 	case a.opts.NoStore:
@@ -176,7 +177,6 @@ func (a *App) openStore(cfg *config.Config) (err error) {
 		a.store, a.ownStore = NewMemoryStore(), true
 	default:
 		if a.store, err = OpenStore(name, nil); err != nil {
-			a.store = nil
 			return err
 		}
 		a.ownStore = true

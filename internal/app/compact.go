@@ -27,14 +27,12 @@ const (
 
 // Retention returns the settings of tool_calling.retention; nil if none is set, which removes no content.
 func Retention(cfg *config.Config) *loop.Retention {
-	set := false
 	for _, key := range []string{"mode", "store_raw_tool_output", "max_output_bytes"} {
-		set = set || cfg.Origin("tool_calling.retention."+key) != "default"
+		if cfg.Origin("tool_calling.retention."+key) != "default" {
+			return retentionSettings(cfg)
+		}
 	}
-	if !set {
-		return nil
-	}
-	return retentionSettings(cfg)
+	return nil
 }
 
 // retentionSettings returns the settings of tool_calling.retention, including defaults.
@@ -72,10 +70,21 @@ func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOpti
 	if opts == nil {
 		opts = &CompactOptions{}
 	}
-	keep := retentionSettings(cfg)
+	keep, compact := retentionSettings(cfg), s.Compact
+	if opts.DryRun {
+		compact = func(ctx context.Context, runID string, edit func(event.Event) event.Event) error {
+			for e, err := range s.Read(ctx, runID, 0) {
+				if err != nil {
+					return err
+				}
+				edit(e)
+			}
+			return nil
+		}
+	}
 	if opts.Runs != nil {
 		for _, id := range opts.Runs {
-			err := compactRun(ctx, s, id, keep, opts.DryRun, &total)
+			err := compactRun(ctx, compact, id, keep, &total)
 			if errors.Is(err, lathe.ErrConflict) {
 				err = lathe.CodeConflict.Errorf(Op, "the run %s has not ended", id)
 			}
@@ -89,13 +98,14 @@ func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOpti
 	if end.IsZero() {
 		end = time.Now()
 	}
-	for after := (*store.RunSummary)(nil); ; {
+	var after *store.RunSummary
+	for {
 		rows, err := s.Ended(ctx, after, end, compactPage)
 		if err != nil {
 			return total, err
 		}
 		for i := range rows {
-			if err := compactRun(ctx, s, rows[i].RunID, keep, opts.DryRun, &total); err != nil && !errors.Is(err, lathe.ErrNotFound) {
+			if err := compactRun(ctx, compact, rows[i].RunID, keep, &total); err != nil && !errors.Is(err, lathe.ErrNotFound) {
 				return total, err
 			}
 		}
@@ -110,31 +120,27 @@ func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOpti
 	return total, err
 }
 
-// compactRun removes the content of one run that keep does not retain, and adds it to total. With dryRun it only counts.
-func compactRun(ctx context.Context, s store.Compactor, runID string, keep *loop.Retention, dryRun bool, total *Compacted) error {
-	changed, removed := 0, int64(0)
-	count := func(e event.Event) event.Event {
+// compactFunc is the type of [store.Compactor].Compact: it replaces each event of a run by what edit returns.
+type compactFunc func(ctx context.Context, runID string, edit func(event.Event) event.Event) error
+
+// compactRun removes the content of one run that keep does not retain, and adds it to total.
+func compactRun(ctx context.Context, compact compactFunc, runID string, keep *loop.Retention, total *Compacted) error {
+	var run Compacted
+	err := compact(ctx, runID, func(e event.Event) event.Event {
 		was := e.Removed
 		e = keep.CompactEvent(e)
 		if e.Removed > was {
-			changed, removed = changed+1, removed+int64(e.Removed-was)
+			run.Events++
+			run.Bytes += int64(e.Removed - was)
 		}
 		return e
+	})
+	if err == nil {
+		total.Runs++
+		total.Events += run.Events
+		total.Bytes += run.Bytes
 	}
-	if dryRun {
-		for e, err := range s.Read(ctx, runID, 0) {
-			if err != nil {
-				return err
-			}
-			count(e)
-		}
-	} else if err := s.Compact(ctx, runID, count); err != nil {
-		return err
-	}
-	total.Runs++
-	total.Events += changed
-	total.Bytes += removed
-	return nil
+	return err
 }
 
 // A compactor removes content of ended runs of one store, in the order in which they ended. It examines each run once.
@@ -152,25 +158,27 @@ type compactor struct {
 // once compacts the runs whose content no longer needs to be retained at the time now.
 func (c *compactor) once(ctx context.Context, now time.Time) (total Compacted, err error) {
 	window := c.retryWindow + compactGrace
-	from, passed := c.last, true // passed: every run so far was old enough
+	after := c.last
+	postponed := false // a later pass has to examine a run again, and those after it
 	for {
-		rows, err := c.store.Ended(ctx, from, now.Add(-window), compactPage)
+		rows, err := c.store.Ended(ctx, after, now.Add(-window), compactPage)
 		if err != nil {
 			return total, err
 		}
 		for i := range rows {
 			r := &rows[i]
-			young := r.Updated.After(now.Add(-keptWhole(r, window)))
-			passed = passed && !(young && r.Retention == "due")
-			if passed {
+			due := r.Retention == "due"
+			tooYoung := r.Updated.After(now.Add(-keptWhole(r, window)))
+			postponed = postponed || due && tooYoung
+			if !postponed {
 				c.last = r
 			}
-			if r.Retention != "due" || young {
+			if !due || tooYoung {
 				continue
 			}
 			keep, err := c.settings(ctx, r.RunID)
 			if err == nil {
-				err = compactRun(ctx, c.store, r.RunID, keep, false, &total)
+				err = compactRun(ctx, c.store.Compact, r.RunID, keep, &total)
 			}
 			if err != nil && !errors.Is(err, lathe.ErrNotFound) { // the run may have been deleted in the meantime
 				return total, err
@@ -184,7 +192,7 @@ func (c *compactor) once(ctx context.Context, now time.Time) (total Compacted, e
 		if len(rows) < compactPage {
 			return total, nil
 		}
-		from = &rows[len(rows)-1]
+		after = &rows[len(rows)-1]
 	}
 }
 

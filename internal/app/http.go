@@ -123,9 +123,8 @@ func (b *HTTPTools) Origins() []Origin {
 			if t.Spec().Backend != host {
 				continue
 			}
-			if o.Tools++; o.Key == "" {
-				o.Key = b.keys[i]
-			}
+			o.Tools++
+			o.Key = cmp.Or(o.Key, b.keys[i])
 			if source := b.byTool[t.Spec().Name]; source != "" {
 				sources[source] = true
 			}
@@ -146,21 +145,24 @@ func (b *HTTPTools) Close() {
 	b.httpLogins.close()
 }
 
-func (b *HTTPTools) note(key string, err error) {
+// report adds a problem at a configuration key.
+func (b *HTTPTools) report(key string, err error) {
 	b.problems = append(b.problems, problem(key, "%s", err))
 }
 
 // checkEgress checks each of the egress rules that all tools share.
 func (b *HTTPTools) checkEgress() (problems []config.Problem) {
-	check := func(key string, list []string, rules func(string) *egress.Rules) {
-		for _, s := range list {
-			if _, err := egress.New(rules(s), nil); err != nil {
-				problems = append(problems, problem(key, "%s", strings.TrimPrefix(err.Error(), "egress: ")))
-			}
+	check := func(key string, rule *egress.Rules) {
+		if _, err := egress.New(rule, nil); err != nil {
+			problems = append(problems, problem(key, "%s", strings.TrimPrefix(err.Error(), "egress: ")))
 		}
 	}
-	check("tools.egress.private", b.egress.Private, func(s string) *egress.Rules { return &egress.Rules{Private: []string{s}} })
-	check("tools.egress.redirect_hosts", b.egress.RedirectHosts, func(s string) *egress.Rules { return &egress.Rules{Hosts: []string{s}} })
+	for _, s := range b.egress.Private {
+		check("tools.egress.private", &egress.Rules{Private: []string{s}})
+	}
+	for _, s := range b.egress.RedirectHosts {
+		check("tools.egress.redirect_hosts", &egress.Rules{Hosts: []string{s}})
+	}
 	return problems
 }
 
@@ -173,7 +175,8 @@ func (b *HTTPTools) client(address string) (*egress.Client, error) {
 	if err != nil || u.Host == "" {
 		return nil, errors.New("an address begins with https:// or http:// and a host")
 	}
-	if c := b.clients[u.Scheme+"://"+u.Host]; c != nil {
+	origin := u.Scheme + "://" + u.Host
+	if c := b.clients[origin]; c != nil {
 		return c, nil
 	}
 	rules := &egress.Rules{Hosts: append([]string{u.Hostname()}, b.egress.RedirectHosts...), Schemes: []string{"https"}, Ports: []int{443}, Private: b.egress.Private}
@@ -188,32 +191,31 @@ func (b *HTTPTools) client(address string) (*egress.Client, error) {
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "egress: "))
 	}
-	switch err := c.Check(u.Scheme + "://" + u.Host); egress.CodeOf(err) {
+	switch err := c.Check(origin); egress.CodeOf(err) {
 	case "":
 	case egress.CodeAddress:
 		return nil, fmt.Errorf("the address of %s is not public: name it in tools.egress.private if it may be reached", u.Hostname())
 	default:
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "egress: "))
 	}
-	b.clients[u.Scheme+"://"+u.Host] = c
+	b.clients[origin] = c
 	return c, nil
 }
 
 // bodies maps the values of tools.http.NAME.body to media types.
 var bodies = map[string]string{"json": "application/json", "form": "application/x-www-form-urlencoded", "multipart": "multipart/form-data", "text": "text/plain"}
 
+// addHTTP adds an entry of tools.http.
 func (b *HTTPTools) addHTTP(name string, c *config.HTTPTool) {
 	key := "tools.http." + name
 	def := &httptool.Definition{Name: name, Description: c.Description, Method: c.Method, URL: c.URL.Reveal(), Body: bodies[c.Body], Effect: c.Effect,
 		Allowlist: c.Call.Allowlist, Credentials: credentials(&c.Call), Origin: "http:" + name, OAuth: c.Call.OAuth.IsSet()}
 	for arg, p := range text.ByName(c.Parameters) {
-		one := httptool.Parameter{Name: arg, As: p.As, In: httptool.Place(p.In), Description: p.Description, Required: p.Required,
-			Style: p.Style, Explode: p.Explode, AllowReserved: p.AllowReserved, Whole: p.In == "body" && c.Body == "text"}
-		one.Schema = p.Schema // {} accepts any value
-		def.Parameters = append(def.Parameters, one)
+		def.Parameters = append(def.Parameters, httptool.Parameter{Name: arg, As: p.As, In: httptool.Place(p.In), Description: p.Description, Required: p.Required,
+			Style: p.Style, Explode: p.Explode, AllowReserved: p.AllowReserved, Whole: p.In == "body" && c.Body == "text", Schema: p.Schema})
 	}
 	if c.URL.IsZero() {
-		b.note(key+".url", errors.New("is missing: the address of the request"))
+		b.report(key+".url", errors.New("is missing: the address of the request"))
 		return
 	}
 	if b.addLogin("http", name, def.URL, &c.Call, nil) {
@@ -221,18 +223,20 @@ func (b *HTTPTools) addHTTP(name string, c *config.HTTPTool) {
 	}
 }
 
-// add makes a tool and adds it. address is the configuration key of its URL, for errors about the URL.
+// add makes a tool and adds it, or reports why that is not possible. key is the configuration key of the tool, and address that of its URL.
 func (b *HTTPTools) add(key, address string, def *httptool.Definition, c *config.HTTPCall) {
 	client, err := b.client(def.URL)
 	if err != nil {
-		b.note(address, err)
+		b.report(address, err)
 		return
 	}
-	if u, err := url.Parse(def.URL[:strings.IndexByte(def.URL+"{", '{')]); err == nil {
+	fixed, _, _ := strings.Cut(def.URL, "{") // the part before the first placeholder
+	if u, err := url.Parse(fixed); err == nil {
 		def.Backend = u.Host
 	}
 	opts := &httptool.Options{MaxAttempts: c.MaxAttempts}
-	if source, _, _ := strings.Cut(def.Origin, "#"); def.OAuth {
+	if def.OAuth {
+		source, _, _ := strings.Cut(def.Origin, "#")
 		_, name, _ := strings.Cut(source, ":")
 		tokens := b.logins[source]
 		client, opts.Tokens, opts.LoginCommand = client.With(tokens.Transport), tokens.Secrets, LoginCommand(name)
@@ -240,34 +244,38 @@ func (b *HTTPTools) add(key, address string, def *httptool.Definition, c *config
 	}
 	def.Timeout, def.CacheTTL, def.Concurrency, def.Rate = c.Timeout, c.CacheTTL, c.Concurrency, c.Rate
 	t, err := httptool.New(def, client, opts)
-	if field := (*httptool.FieldError)(nil); errors.As(err, &field) {
-		b.note(key+"."+field.Field, field.Err)
-	} else if err != nil {
-		b.note(key, Cause(err))
-	} else if _, err := tool.NewSet(t); err != nil {
-		b.note(key, Cause(err))
-	} else {
+	if err == nil {
+		_, err = tool.NewSet(t)
+	}
+	var field *httptool.FieldError
+	switch {
+	case errors.As(err, &field):
+		b.report(key+"."+field.Field, field.Err)
+	case err != nil:
+		b.report(key, Cause(err))
+	default:
 		b.tools, b.keys = append(b.tools, t), append(b.keys, key)
 	}
 }
 
+// addDocument adds the operations that an entry of tools.openapi selects.
 func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 	key := "tools.openapi." + name
 	if c.File == "" {
-		b.note(key+".file", errors.New("is missing: the OpenAPI document"))
+		b.report(key+".file", errors.New("is missing: the OpenAPI document"))
 		return
 	}
 	if len(c.Call.Allowlist) == 0 && len(c.Allowlists) == 0 {
-		b.note(key+".allowlist", errors.New(`is missing: name the fields of the answers that the model may see (["*"] for all)`))
+		b.report(key+".allowlist", errors.New(`is missing: name the fields of the answers that the model may see (["*"] for all)`))
 		return
 	}
 	doc, err := ReadDocument(c.Path)
 	if err != nil {
-		b.note(key+".file", err)
+		b.report(key+".file", err)
 		return
 	}
 	if sum := DocumentSum(doc); c.SHA256 != "" && c.SHA256 != sum {
-		b.note(key+".sha256", fmt.Errorf("the document is another one: %s; look at what has changed, then write this in", sum))
+		b.report(key+".sha256", fmt.Errorf("the document is another one: %s; look at what has changed, then write this in", sum))
 		return
 	}
 	opts := &httptool.ImportOptions{Source: name, Server: c.Server.Reveal(), Operations: c.Operations, Tags: c.Tags, Exclude: c.Exclude, Prefix: c.Prefix, Rename: c.Rename, Allowlist: c.Call.Allowlist,
@@ -280,12 +288,12 @@ func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 	if err == nil {
 		defs, err = read.Import(opts)
 	}
-	if err != nil && c.Server.IsZero() {
-		b.note(key+".server", err)
+	switch {
+	case err != nil && c.Server.IsZero():
+		b.report(key+".server", err)
 		return
-	}
-	if err != nil {
-		b.noteImport(key, err)
+	case err != nil:
+		b.reportImport(key, err)
 		return
 	}
 	var scopes []string
@@ -301,9 +309,8 @@ func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 		}
 		before := len(b.problems)
 		b.add(key, key+".server", def, &c.Call)
-		for i := range b.problems[before:] {
-			p := &b.problems[before+i]
-			p.Message = def.Name + ": " + p.Message
+		for i := before; i < len(b.problems); i++ { // the key is that of the document: the message names the tool
+			b.problems[i].Message = def.Name + ": " + b.problems[i].Message
 		}
 	}
 }
@@ -314,11 +321,11 @@ func DocumentSum(doc []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// noteImport records each error of a document with the key at which it can be corrected.
-func (b *HTTPTools) noteImport(key string, err error) {
+// reportImport reports each error of a document with the key at which it can be corrected.
+func (b *HTTPTools) reportImport(key string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
-			b.noteImport(key, one)
+			b.reportImport(key, one)
 		}
 		return
 	}
@@ -326,7 +333,7 @@ func (b *HTTPTools) noteImport(key string, err error) {
 	if op := (*httptool.OperationError)(nil); errors.As(err, &op) {
 		part = ".operations"
 	}
-	b.note(key+part, err)
+	b.report(key+part, err)
 }
 
 // ReadDocument reads the file of an OpenAPI document, which must have at most [httptool.MaxDocumentBytes].
@@ -345,7 +352,7 @@ func (b *HTTPTools) checkNames(cfg *config.Config) {
 	}
 	names, byName, err := builtinTools(cfg)
 	if err != nil {
-		b.note("tools.builtin", err)
+		b.report("tools.builtin", err)
 		return
 	}
 	taken := map[string]string{}
@@ -357,11 +364,11 @@ func (b *HTTPTools) checkNames(cfg *config.Config) {
 	for i, t := range b.tools {
 		sp := t.Spec()
 		if server, _, ok := cfg.Tools.MCPTool(sp.Name); ok {
-			b.note(b.keys[i], fmt.Errorf("the name %s is one for tools of mcp:%s: the other tool is from %s", sp.Name, server, sp.Origin))
+			b.report(b.keys[i], fmt.Errorf("the name %s is one for tools of mcp:%s: the other tool is from %s", sp.Name, server, sp.Origin))
 			continue
 		}
 		if first, ok := taken[sp.Name]; ok {
-			b.note(b.keys[i], fmt.Errorf("the name %s is taken: one tool is from %s, the other from %s", sp.Name, first, sp.Origin))
+			b.report(b.keys[i], fmt.Errorf("the name %s is taken: one tool is from %s, the other from %s", sp.Name, first, sp.Origin))
 			continue
 		}
 		taken[sp.Name] = sp.Origin

@@ -25,7 +25,7 @@ func (b *HTTPTools) addLogin(kind, name, address string, c *config.HTTPCall, sco
 	}
 	tokens, err := b.tokensAt(address, c, scopes)
 	if err != nil {
-		b.note("tools."+kind+"."+name+".oauth", err)
+		b.report("tools."+kind+"."+name+".oauth", err)
 		return false
 	}
 	b.logins[kind+":"+name] = tokens

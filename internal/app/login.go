@@ -56,8 +56,8 @@ func OpenLogin(cfg *config.Config, name string) (*Login, error) {
 
 // sourceNamed returns the kind and the name without kind of a source of tools.
 func sourceNamed(cfg *config.Config, name string) (kind, plain string, err error) {
-	kind, plain, whole := strings.Cut(name, ":")
-	if !whole {
+	kind, plain, hasKind := strings.Cut(name, ":")
+	if !hasKind {
 		kind, plain = "", name
 	}
 	var found []string

@@ -32,23 +32,25 @@ func (a *App) serveMCP(w http.ResponseWriter, r *http.Request) { a.mcp.Handler()
 // nil for the first revision. Approvals cannot be requested over MCP: a call that needs one is denied.
 func (a *App) offerTools(r *revision) (unused <-chan struct{}) {
 	callers := mcpCallers(r.cfg)
-	first := a.mcp == nil
-	if first {
+	if a.mcp == nil {
 		opts := &mcp.Options{Title: "Lathe", Version: a.opts.Version, Log: a.log, Sinks: a.sinks, HTTP: *callers}
 		if a.audit != nil {
 			opts.Sinks = append(slices.Clone(opts.Sinks), a.audit)
 		}
 		a.mcp = mcp.New(r.unattended, opts)
-	} else {
-		a.mcp.Admit(callers) // first: a caller with fewer rights than before must not get the new tools
+		r.offerCatalog(a)
+		return nil
 	}
+	a.mcp.Admit(callers) // first: a caller with fewer rights than before must not get the new tools
+	r.offerCatalog(a)
+	return a.mcp.Use(r.unattended) // after the catalog: when no call uses the previous runner, the files of the previous catalog may be closed
+}
+
+// offerCatalog makes the resources and prompts of r those that MCP clients of a get. newRevision has checked them.
+func (r *revision) offerCatalog(a *App) {
 	if err := a.mcp.Offer(&r.catalog.Catalog); err != nil {
-		a.log.Error("the resources and prompts are not served", "error", err) // newRevision has checked them
+		a.log.Error("the resources and prompts are not served", "error", err)
 	}
-	if !first {
-		unused = a.mcp.Use(r.unattended) // after the catalog: when no call uses the previous runner, the files of the previous catalog may be closed
-	}
-	return unused
 }
 
 // observers returns the observers of requests to MCP servers.

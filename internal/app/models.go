@@ -115,10 +115,13 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 	return model, nil
 }
 
+// writesCalls reports whether the model of an entry writes its calls as text, in a dialect.
+func writesCalls(m *config.Model) bool { return m.Dialect != "" && m.Dialect != provider.NativeDialect }
+
 // strictTools returns whether and how `strict` is set on the tools of a model entry. Local model servers accept all schemas; servers of
 // vendors refuse some keywords. For other servers it is set only if the configuration sets constrain.
 func strictTools(m *config.Model) provider.StrictTools {
-	if m.Dialect != "" && m.Dialect != provider.NativeDialect {
+	if writesCalls(m) {
 		return provider.StrictOff // requests with a dialect contain no tools
 	}
 	switch m.Profile {
@@ -139,12 +142,11 @@ func strictTools(m *config.Model) provider.StrictTools {
 
 // constraintServer returns the server whose grammar format is used in requests of a model entry; "": requests contain no grammar.
 func constraintServer(m *config.Model) string {
-	written := m.Dialect != "" && m.Dialect != provider.NativeDialect
 	switch m.Constrain {
 	case "", "off", "strict":
 		return ""
 	case "auto":
-		if written && !m.RecoverLeakedCalls && slices.Contains(dialect.ConstraintServers(), m.Profile) {
+		if writesCalls(m) && !m.RecoverLeakedCalls && slices.Contains(dialect.ConstraintServers(), m.Profile) {
 			return m.Profile
 		}
 		return ""
@@ -174,7 +176,7 @@ func Decorate(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Mod
 	if err != nil {
 		return nil, err
 	}
-	if m.Constrain == "strict" && m.Dialect != "" && m.Dialect != provider.NativeDialect {
+	if m.Constrain == "strict" && writesCalls(m) {
 		return nil, invalidConfig("model %s: constrain: strict is set on tools, but with a dialect requests have none: set it to %s", m.Name,
 			strings.Join(dialect.ConstraintServers(), ", "))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/internal/config"
@@ -18,16 +19,16 @@ func tokenClient(conf *oauth.Config, cfg *config.Config) (*oauth.Client, *egress
 	// A server can name any authorization server. Private addresses are allowed only if the server itself is private, or if the
 	// configuration names the authorization server.
 	rules := egress.Rules{Hosts: []string{"*"}, Schemes: []string{"https", "http"}, AnyPort: true}
-	inner := conf.Issuer != "" || conf.TokenEndpoint != "" || conf.Provider.TokenEndpoint != "" || slices.Contains(cfg.Tools.Egress.Private, hostOf(conf.Server))
-	if !inner {
+	mayBePrivate := conf.Issuer != "" || conf.TokenEndpoint != "" || conf.Provider.TokenEndpoint != "" || slices.Contains(cfg.Tools.Egress.Private, hostOf(conf.Server))
+	if !mayBePrivate {
 		public, err := egress.New(&rules, nil)
 		if err != nil {
 			return nil, nil, err
 		}
-		inner = egress.CodeOf(public.Check(conf.Server)) == egress.CodeAddress
+		mayBePrivate = egress.CodeOf(public.Check(conf.Server)) == egress.CodeAddress
 		public.Close()
 	}
-	if inner {
+	if mayBePrivate {
 		rules.Private = cfg.Tools.Egress.Private
 	}
 	client, err := egress.New(&rules, &egress.Options{MaxRedirects: -1})
@@ -69,7 +70,7 @@ func identityOf(o *config.OAuth) string {
 	parts := []string{grant, o.Issuer.Reveal(), o.TokenEndpoint.Reveal(), o.AuthorizationEndpoint.Reveal(), o.ClientID.Reveal(), o.ClientMetadataURL.Reveal(),
 		o.ClientSecret.Mark(), o.PrivateKey.Mark(), o.Assertion.Mark(),
 		o.Provider.TokenEndpoint.Reveal(), o.Provider.ClientID.Reveal(), o.Provider.ClientSecret.Mark(), o.Provider.IDToken.Mark()}
-	if !slices.ContainsFunc(parts, func(s string) bool { return s != "" }) {
+	if strings.Join(parts, "") == "" {
 		return ""
 	}
 	return digest(parts)

@@ -81,24 +81,21 @@ func checkPolicyNames(cfg *config.Config, tools []lathe.Tool, offered []string) 
 	for _, t := range tools {
 		known = append(known, t.Spec().Name)
 	}
+	servers := append(slices.Sorted(maps.Keys(cfg.Tools.MCP)), "resource", "prompt")
 	for name := range text.ByName(cfg.Policy.Tools) {
-		server, remote, of := strings.Cut(name, "__")
 		if _, _, ok := cfg.Tools.MCPTool(name); ok || slices.Contains(known, name) {
 			continue
 		}
-		if s := cfg.Tools.MCP[server]; of && s != nil {
-			out = append(out, problem("policy.tools."+name, "the tool is called %s since tools.mcp.%s.rename", s.Rename[remote], server))
-			continue
-		}
-		if of {
-			servers := append(slices.Sorted(maps.Keys(cfg.Tools.MCP)), "resource", "prompt")
-			if near := text.Nearest(server, servers); near != "" && near != server {
-				out = append(out, problem("policy.tools."+name, "there is no server %q, did you mean %s?", server, near))
-				continue
-			}
-		}
-		if near := text.Nearest(name, known); near != "" {
-			out = append(out, problem("policy.tools."+name, "there is no tool %q, did you mean %s?", name, near))
+		report := func(format string, args ...any) { out = append(out, problem("policy.tools."+name, format, args...)) }
+		server, remote, ofServer := strings.Cut(name, "__")
+		nearServer, nearTool := text.Nearest(server, servers), text.Nearest(name, known)
+		switch {
+		case ofServer && cfg.Tools.MCP[server] != nil:
+			report("the tool is called %s since tools.mcp.%s.rename", cfg.Tools.MCP[server].Rename[remote], server)
+		case ofServer && nearServer != "" && nearServer != server:
+			report("there is no server %q, did you mean %s?", server, nearServer)
+		case nearTool != "":
+			report("there is no tool %q, did you mean %s?", name, nearTool)
 		}
 	}
 	return out

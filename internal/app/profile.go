@@ -24,7 +24,7 @@ type patchSource struct {
 	patch *preset.Patch
 }
 
-// checkServer checks the keys of a model entry that describe what its server accepts.
+// checkServer checks the keys of a model entry that describe what its server accepts. It calls note for each problem.
 func checkServer(m *config.Model, note func(key string, err error)) {
 	if key, err := destination.Check(m.Destination, m.Accepts); err != nil {
 		note(key, err)
@@ -57,6 +57,33 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 			sources = append(sources, patchSource{"preset " + name, p})
 		}
 	}
+	sources = append(sources, patchSource{"models." + m.Name, ownPatch(m, isSet, note)})
+	if len(out.Problems) > 0 {
+		return out
+	}
+	var patches []*preset.Patch
+	for _, s := range sources {
+		patches = append(patches, s.patch)
+	}
+	merged := preset.Merge(patches...)
+	for _, e := range merged.Entries() {
+		set := config.Expanded{Key: e.Key, Value: e.Value, Run: e.Run, Whole: e.Key == "request_overrides"}
+		for _, s := range sources { // the last one wins
+			if s.patch.Sets(e.Key) {
+				set.From = s.name
+			}
+		}
+		if kind, ok := strings.CutSuffix(e.Key, "_transforms"); ok {
+			set.Key, set.Whole = "transforms."+kind, true
+		}
+		out.Set = append(out.Set, set)
+	}
+	out.Set = append(out.Set, listPrice(m, isSet, merged)...)
+	return out
+}
+
+// ownPatch returns the patch with the keys of a model entry itself. It calls note for those that are not valid.
+func ownPatch(m *config.Model, isSet func(string) bool, note func(key string, err error)) *preset.Patch {
 	own := &preset.Patch{RequestOverrides: m.RequestOverrides}
 	if err := preset.CheckOverrides(m.RequestOverrides); err != nil {
 		note("request_overrides", err)
@@ -79,30 +106,7 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 		}
 		setTransforms(own, kind, names)
 	}
-	if len(out.Problems) > 0 {
-		return out
-	}
-	sources = append(sources, patchSource{"models." + m.Name, own})
-	var patches []*preset.Patch
-	for _, s := range sources {
-		patches = append(patches, s.patch)
-	}
-	for _, e := range preset.Merge(patches...).Entries() {
-		set := config.Expanded{Key: e.Key, Value: e.Value, Run: e.Run}
-		for _, s := range slices.Backward(sources) {
-			if s.patch.Sets(e.Key) {
-				set.From = s.name
-				break
-			}
-		}
-		if kind, ok := strings.CutSuffix(e.Key, "_transforms"); ok {
-			set.Key, set.Whole = "transforms."+kind, true
-		}
-		set.Whole = set.Whole || e.Key == "request_overrides"
-		out.Set = append(out.Set, set)
-	}
-	out.Set = append(out.Set, listPrice(m, isSet, preset.Merge(patches...))...)
-	return out
+	return own
 }
 
 // listPrice returns the vendor's list price and longest answer of a model, if the model's server is that of the vendor. If the

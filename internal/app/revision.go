@@ -73,7 +73,8 @@ func (r *revision) build(a *App) (err error) {
 	if r.unattended, err = NewRunner(cfg, set, &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {
 		return err
 	}
-	if r.runner = r.unattended; a.store != nil {
+	r.runner = r.unattended
+	if a.store != nil {
 		if r.runner, err = NewRunner(cfg, set, &CallOptions{Approver: a.approvals, Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {
 			return err
 		}
@@ -133,8 +134,11 @@ func keysOf(cfg *config.Config) []server.Key {
 	for name, k := range text.ByName(cfg.Keys) {
 		b := budgets[name]
 		models, tools := cfg.Grants(name)
-		key := server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Models: models, Tools: tools, Approve: presentKeys(cfg, append([]string{}, k.Approve...), server.ApproveOwn, server.ApproveOthers), Admin: k.Admin, Metrics: k.Metrics, VendorObjects: k.VendorObjects, VendorTools: k.VendorTools, Limits: k.Limits,
-			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
+		key := server.Key{Name: name, Secret: k.Key.Secret(), Admin: k.Admin, Metrics: k.Metrics,
+			Models: models, Tools: tools, VendorObjects: k.VendorObjects, VendorTools: k.VendorTools,
+			Approve: presentKeys(cfg, append([]string{}, k.Approve...), server.ApproveOwn, server.ApproveOthers),
+			Group:   b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget,
+			Limits: k.Limits, RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
 		_, _ = hex.Decode(key.Hash[:], []byte(k.SHA256)) // the configuration has checked the text; without one the hash is zero
 		profiles[name] = key
 		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() && cfg.FileKeys != nil {
@@ -167,8 +171,7 @@ func newSetup(cfg *config.Config, identities *identities, models server.Models, 
 		return server.Setup{}, err
 	}
 	s := server.Setup{Models: models, Tools: tools, Policy: pol, Hosts: cfg.Serve.Hosts, Origins: cfg.Serve.Origins, PublicURL: cfg.Serve.PublicURL,
-		WaitingText: cfg.Approval.WaitingText, Hold: cfg.Approval.Hold}
-	s.Keys, s.RequireKey = keysOf(cfg), cfg.RequiresKey()
+		WaitingText: cfg.Approval.WaitingText, Hold: cfg.Approval.Hold, Keys: keysOf(cfg), RequireKey: cfg.RequiresKey()}
 	for _, w := range cfg.Warnings() {
 		s.Warnings = append(s.Warnings, w.String())
 	}

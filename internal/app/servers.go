@@ -49,10 +49,9 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 		opts = &ServerOptions{}
 	}
 	s := &Servers{tokens: map[string]*oauth.Client{}}
-	only := opts.Only
 	var list []mcptool.Server
 	for name := range text.ByName(cfg.Tools.MCP) {
-		if only != nil && !slices.Contains(only, name) {
+		if opts.Only != nil && !slices.Contains(opts.Only, name) {
 			continue
 		}
 		one, err := s.server(name, cfg)

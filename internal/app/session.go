@@ -173,7 +173,7 @@ func (s *Session) Compact(ctx context.Context) error {
 		return nil
 	}
 	for _, id := range s.started.all() {
-		err := compactRun(context.WithoutCancel(ctx), s.store, id, keep, false, &Compacted{})
+		err := compactRun(context.WithoutCancel(ctx), s.store.Compact, id, keep, &Compacted{})
 		if err != nil && !errors.Is(err, lathe.ErrConflict) && !errors.Is(err, lathe.ErrNotFound) { // conflict: the run is suspended; not found: it was not stored
 			return failed(fmt.Errorf("removing content of the run, as tool_calling.retention says: %w", err))
 		}

@@ -55,17 +55,15 @@ func (a *App) Close() error {
 	a.closed = true
 	a.stopTasks()
 	a.tasks.Wait()
+	interrupted, interrupt := context.WithCancel(context.Background())
+	interrupt() // so that Drain does not wait
 	if a.executor != nil {
-		ctx, leave := context.WithCancel(context.Background())
-		leave()
-		a.executor.Drain(ctx)
+		a.executor.Drain(interrupted)
 	}
 	if a.server != nil {
-		ctx, interrupt := context.WithCancel(context.Background())
-		interrupt()
-		a.server.Drain(ctx)
+		a.server.Drain(interrupted)
 		a.mcp.Close()
-		_ = a.supervisor.Drain(ctx) // the remaining runs are in the store
+		_ = a.supervisor.Drain(interrupted) // the remaining runs are in the store
 	}
 	for _, closed := range a.retired {
 		<-closed

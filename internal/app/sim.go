@@ -28,9 +28,9 @@ func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error)
 		open := func(path string) (*os.File, error) { // the file may be a pipe
 			f, err := os.Open(path)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", flag, err)
+				err = fmt.Errorf("%s: %w", flag, err)
 			}
-			return f, nil
+			return f, err
 		}
 		s, err := readScript(open, path, parse)
 		if err != nil {

@@ -89,16 +89,15 @@ func OpenStore(name string, opts *StoreOptions) (Store, error) {
 	if opts == nil {
 		opts = &StoreOptions{}
 	}
-	readOnly := opts.ReadOnly
 	kind, path, err := ParseStoreName(name, cmp.Or(opts.From, "serve.store"))
 	if err != nil {
 		return nil, err
 	}
 	if kind == "sqlite" {
-		if _, err := os.Stat(path); readOnly && errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(path); opts.ReadOnly && errors.Is(err, fs.ErrNotExist) {
 			return nil, failed(fmt.Errorf("there is no store %s: `lathe run --store sqlite:%s …` and `lathe serve` with it make one", path, path))
 		}
-		s, err := sqlite.Open(path, &sqlite.Options{ReadOnly: readOnly})
+		s, err := sqlite.Open(path, &sqlite.Options{ReadOnly: opts.ReadOnly})
 		if lathe.CodeOf(err) == lathe.CodeConflict {
 			return nil, failed(&LockedError{path, Cause(err)})
 		}

@@ -102,7 +102,8 @@ func (s *toolSwitches) Switch(ctx context.Context, tool string, off *server.Disa
 	defer s.mu.Unlock()
 	next := maps.Clone(*s.now.Load())
 	change, value := "tool_enabled", []byte(nil)
-	if delete(next, tool); off != nil {
+	delete(next, tool)
+	if off != nil {
 		if len(next) >= maxDisabled {
 			return lathe.CodeConflict.Wrap("app: disable a tool", errTooManyDisabled)
 		}

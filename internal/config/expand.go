@@ -7,6 +7,8 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
+// How the profile and the presets of a model set keys that the configuration does not set.
+
 // Transforms are the names of the transforms of a model, by kind, in the order in which they apply.
 type Transforms struct {
 	// Transforms of docs/presets.md that change messages on their way out; added to those of presets. An empty list
@@ -59,24 +61,21 @@ func (l *loader) expand() {
 				m.run = append(m.run, e)
 				r, e.Key = find(runRows, e.Key), "tool_calling."+e.Key
 			}
-			l.setExpanded(base, isSet(e.Key), e, r)
+			key, given := base+e.Key, isSet(e.Key)
+			switch {
+			case given && !e.Whole:
+				continue
+			case r == nil:
+				l.problem(0, key, "%s sets a key that is not there", e.From)
+				continue
+			}
+			if err := l.set(r.kind, r.v, e.Value); err != nil {
+				l.problem(0, key, "%s: %s", e.From, err)
+			}
+			if !e.Run && !given {
+				l.cfg.origin[key] = e.From
+			}
 		}
-	}
-}
-
-func (l *loader) setExpanded(base string, isSet bool, e Expanded, r *row) {
-	switch {
-	case isSet && !e.Whole:
-		return
-	case r == nil:
-		l.problem(0, base+e.Key, "%s sets a key that is not there", e.From)
-		return
-	}
-	if err := l.set(r.kind, r.v, e.Value); err != nil {
-		l.problem(0, base+e.Key, "%s: %s", e.From, err)
-	}
-	if !e.Run && !isSet {
-		l.cfg.origin[base+e.Key] = e.From
 	}
 }
 

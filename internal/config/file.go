@@ -39,6 +39,7 @@ func (l *loader) readFile(b []byte) {
 	l.section(doc.Content[0], "", "", l.rows)
 }
 
+// yamlProblem reports an error of the YAML decoder at the line that causes it, with advice.
 func (l *loader) yamlProblem(b []byte, err error) {
 	msg := err.Error()
 	m := yamlLine().FindStringSubmatch(msg)
@@ -78,15 +79,12 @@ const maxFaultLines = 50
 // faultLine returns the number of the first line that makes the file invalid YAML, because the YAML decoder reports the line at which the
 // surrounding mapping or list begins. It returns 0 if that line is more than maxFaultLines before the line at which the decoder stopped.
 func faultLine(b []byte) int {
-	r := &lineReader{rest: b}
+	r := &lineReader{rest: b, ends: []int{0}}
 	_ = decodeAll(r) // the error is known
-	for stopped := r.given; len(r.ends) > 0 && stopped-len(r.ends) < maxFaultLines; r.ends = r.ends[:len(r.ends)-1] {
-		before := 0
-		if n := len(r.ends); n > 1 {
-			before = r.ends[n-2]
-		}
-		if decodeAll(bytes.NewReader(b[:before])) == nil {
-			return len(r.ends)
+	stopped := len(r.ends) - 1
+	for line := stopped; line > max(stopped-maxFaultLines, 0); line-- {
+		if decodeAll(bytes.NewReader(b[:r.ends[line-1]])) == nil { // the lines before this one are valid
+			return line
 		}
 	}
 	return 0
@@ -107,10 +105,9 @@ func decodeAll(r io.Reader) error {
 
 // A lineReader returns one line for each read, which shows how far the decoder has read.
 type lineReader struct {
-	rest  []byte
-	given int   // number of lines of which at least a part was read
-	ends  []int // offsets of the ends of these lines
-	at    int
+	rest []byte
+	at   int   // offset of rest in the file
+	ends []int // 0, and the offset of the end of each line of which at least a part was read
 }
 
 // Read implements [io.Reader].
@@ -122,8 +119,7 @@ func (r *lineReader) Read(p []byte) (int, error) {
 	if end == 0 {
 		end = len(r.rest)
 	}
-	if len(r.ends) == 0 || r.at == r.ends[len(r.ends)-1] {
-		r.given++
+	if r.at == r.ends[len(r.ends)-1] {
 		r.ends = append(r.ends, r.at+end)
 	}
 	n := copy(p, r.rest[:end])
@@ -269,6 +265,7 @@ func (l *loader) setTableEntry(k *kind, m reflect.Value, name, n *yaml.Node, pat
 	m.SetMapIndex(reflect.ValueOf(name.Value), held)
 }
 
+// setScalar sets a value from a node that must be a single value.
 func (l *loader) setScalar(k *kind, v reflect.Value, n *yaml.Node) error {
 	switch {
 	case isNull(n):

@@ -8,6 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/vendor"
 )
 
+// Warnings about a valid configuration, and what its keys grant.
+
 // Warnings returns settings that are valid but probably unintended, such as names of keys that do not exist, and the warnings that
 // [Config.Warn] has added. A list that is written as empty grants nothing, which is not a warning.
 func (c *Config) Warnings() []Problem {

@@ -48,7 +48,7 @@ func (l *loader) readKeysFile() {
 		return
 	}
 	l.cfg.FileKeys = map[string]FileKey{}
-	profiles := slices.Sorted(maps.Keys(l.cfg.Keys))
+	profiles := strings.Join(slices.Sorted(maps.Keys(l.cfg.Keys)), ", ")
 	byHash := map[[sha256.Size]byte]string{}
 	note := func(line int, message string) {
 		if len(l.problems) <= maxProblems {
@@ -70,27 +70,32 @@ func (l *loader) readKeysFile() {
 			note(line, fmt.Sprintf("the file has more than %d keys", MaxFileKeys))
 			return
 		}
-		name, k, err := parseFileKey(text)
-		if err == nil {
-			switch other, twice := byHash[k.SHA256]; {
-			case twice:
-				err = fmt.Errorf("the key %s is the same as %s", name, other)
-			case l.cfg.Keys[name] != nil:
-				err = fmt.Errorf("%s is a name of keys, too", quote(name))
-			case l.cfg.Keys[k.Profile] == nil:
-				err = fmt.Errorf("unknown key %s: want a name of keys, whose rights and limits the key gets (%s)", quote(k.Profile), strings.Join(profiles, ", "))
-			default:
-				if _, twice := l.cfg.FileKeys[name]; twice {
-					err = fmt.Errorf("the name %s is there twice", quote(name))
-				}
-			}
-		}
-		if err != nil {
+		if err := addFileKey(l.cfg, text, byHash, profiles); err != nil {
 			note(line, err.Error())
-			continue
 		}
-		l.cfg.FileKeys[name], byHash[k.SHA256] = k, name
 	}
+}
+
+// addFileKey adds the key of a line to FileKeys, and its name to byHash. profiles lists the names of Keys for errors.
+func addFileKey(cfg *Config, line string, byHash map[[sha256.Size]byte]string, profiles string) error {
+	name, k, err := parseFileKey(line)
+	if err != nil {
+		return err
+	}
+	other, hashTaken := byHash[k.SHA256]
+	_, nameTaken := cfg.FileKeys[name]
+	switch {
+	case hashTaken:
+		return fmt.Errorf("the key %s is the same as %s", name, other)
+	case cfg.Keys[name] != nil:
+		return fmt.Errorf("%s is a name of keys, too", quote(name))
+	case cfg.Keys[k.Profile] == nil:
+		return fmt.Errorf("unknown key %s: want a name of keys, whose rights and limits the key gets (%s)", quote(k.Profile), profiles)
+	case nameTaken:
+		return fmt.Errorf("the name %s is there twice", quote(name))
+	}
+	cfg.FileKeys[name], byHash[k.SHA256] = k, name
+	return nil
 }
 
 // parseFileKey parses a line NAME SHA256 ENTRY. Its errors contain no part of the hash or the key.

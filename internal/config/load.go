@@ -126,14 +126,16 @@ func readAll(path string) ([]byte, error) {
 // A loader reads one configuration and collects its problems.
 type loader struct {
 	opts     *LoadOptions
-	file     string
+	file     string // name of the configuration file without its folder, for problems
 	resolver resolver
 	cfg      *Config
-	rows     []row
+	rows     []row          // the settings of cfg
 	lines    map[string]int // line of each key that is set in the file
 	problems Problems
 }
 
+// parse reads the sources one after the other: the content b of the file at path, the environment, the overrides, and the profiles and presets
+// of models. It then checks the whole.
 func parse(path string, b []byte, opts *LoadOptions) (*Config, error) {
 	l := &loader{opts: opts, file: filepath.Base(path), cfg: Default(), lines: map[string]int{},
 		resolver: resolver{env: map[string]string{}, dir: filepath.Dir(path)}}
@@ -192,6 +194,7 @@ func (l *loader) assign(k *kind, v reflect.Value, text string) error {
 	return l.set(k, v, text)
 }
 
+// set does the same as assign, but does not refuse references in values of other kinds.
 func (l *loader) set(k *kind, v reflect.Value, text string) error {
 	if err := k.set(v, text); err != nil || k.ref == nil || k.shape != scalar {
 		return err
@@ -202,7 +205,8 @@ func (l *loader) set(k *kind, v reflect.Value, text string) error {
 // readEnvironment applies LATHE_… variables over the file. A name that is similar to a valid one is an error. Other names are ignored,
 // because container platforms create variables with this prefix.
 func (l *loader) readEnvironment() {
-	rows, now := map[string]*row{}, map[string]string{} // now: former names of variables → current names
+	rows := map[string]*row{}      // by name of the variable
+	renamed := map[string]string{} // former name of a variable → its name
 	var names []string
 	for i := range l.rows {
 		r := &l.rows[i]
@@ -212,7 +216,7 @@ func (l *loader) readEnvironment() {
 		names = append(names, variable(r.path))
 		rows[variable(r.path)] = r
 		if r.was != "" {
-			now[variable(r.was)] = variable(r.path)
+			renamed[variable(r.was)] = variable(r.path)
 		}
 	}
 	var ours []string
@@ -226,7 +230,7 @@ func (l *loader) readEnvironment() {
 	for _, name := range ours {
 		r := rows[name]
 		if r == nil {
-			if right := now[name]; right != "" {
+			if right := renamed[name]; right != "" {
 				problem(name, "unknown variable, it is called "+right+" here")
 			} else if i := slices.IndexFunc(names, func(right string) bool { return text.Distance(name, right) <= 2 }); i >= 0 {
 				problem(name, "unknown variable, did you mean "+names[i]+"?")
@@ -244,20 +248,28 @@ func variable(path string) string {
 	return "LATHE_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
 }
 
-func (l *loader) override(o Override) {
-	rows, base, path := l.rows, "", o.Key
-	if rest, ok := strings.CutPrefix(o.Key, "models."); ok {
-		i := strings.LastIndexByte(rest, '.')
-		for _, s := range settingsOf(reflect.TypeFor[Model]()) { // the path can contain a dot, and so can the name of a model
-			if name, ok := strings.CutSuffix(rest, "."+s.path); ok {
-				i = len(name)
-				break
-			}
-		}
-		if i > 0 {
-			rows, base, path = rowsOf(entry(reflect.ValueOf(&l.cfg.Models).Elem(), rest[:i])), o.Key[:len("models.")+i+1], rest[i+1:]
+// rowsOfKey returns the rows among which the key of an override is, and its path there: those of a model, which it creates if necessary, or
+// those of the configuration. base is the path of the rows, with a dot at its end.
+func (l *loader) rowsOfKey(key string) (rows []row, base, path string) {
+	const models = "models."
+	ofModel, ok := strings.CutPrefix(key, models)
+	dot := strings.LastIndexByte(ofModel, '.')
+	for _, s := range settingsOf(reflect.TypeFor[Model]()) { // the path can contain a dot, and so can the name of a model
+		if name, ok := strings.CutSuffix(ofModel, "."+s.path); ok {
+			dot = len(name)
+			break
 		}
 	}
+	if !ok || dot <= 0 {
+		return l.rows, "", key
+	}
+	name, path := ofModel[:dot], ofModel[dot+1:]
+	return rowsOf(entry(reflect.ValueOf(&l.cfg.Models).Elem(), name)), models + name + ".", path
+}
+
+// override sets the key of an override.
+func (l *loader) override(o Override) {
+	rows, base, path := l.rowsOfKey(o.Key)
 	note := func(msg string) {
 		l.problems = append(l.problems, Problem{File: o.From, Key: o.Key, Message: msg})
 	}
@@ -280,7 +292,8 @@ func (l *loader) override(o Override) {
 func (l *loader) checkWhole() {
 	c := l.cfg
 	for _, o := range c.Tools.OpenAPI {
-		if o.Path = o.File; o.File != "" && !filepath.IsAbs(o.File) {
+		o.Path = o.File
+		if o.File != "" && !filepath.IsAbs(o.File) {
 			o.Path = filepath.Join(c.dir, o.File)
 		}
 	}
@@ -339,7 +352,7 @@ func (l *loader) wrong(entry string) bool {
 func (l *loader) at(key, msg string) {
 	from := l.cfg.origin[key]
 	if from == "" {
-		for up := key; up != ""; up = up[:max(strings.LastIndexByte(up, '.'), 0)] { // for a missing key, report the position of the enclosing entry
+		for up := key; up != ""; up = above(up) { // for a missing key, report the position of the enclosing entry
 			if l.lines[up] > 0 {
 				l.problem(l.lines[up], key, "%s", msg)
 				return
@@ -352,5 +365,8 @@ func (l *loader) at(key, msg string) {
 	}
 	l.problems = append(l.problems, p)
 }
+
+// above returns the key of the section or the entry that contains a key; "" for a key at the top.
+func above(key string) string { return key[:max(strings.LastIndexByte(key, '.'), 0)] }
 
 func (l *loader) place(line int) string { return fmt.Sprintf("%s:%d", l.file, line) }

@@ -16,7 +16,8 @@ import (
 func bounds(tag reflect.StructTag, parse func(string) (int64, error), highest int64) (lowest, most int64) {
 	low, high, _ := strings.Cut(tag.Get("range"), "..")
 	lowest, err := parse(low)
-	if most = highest; err == nil && high != "" {
+	most = highest
+	if err == nil && high != "" {
 		most, err = parse(high)
 	}
 	if err != nil {

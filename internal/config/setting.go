@@ -228,19 +228,19 @@ func flat(settings []*setting) []*setting {
 // About returns the documentation of the setting that a key of [Config.Shown] belongs to, and the default as one would write it. Both are
 // "" for a key without a setting; the default is also "" for an entry of a map.
 func About(key string) (doc, def string) {
-	var of *setting
+	var longest *setting // of those whose path is that of the key, or begins it
 	for _, s := range allSettings() {
-		if (of == nil || len(s.path) > len(of.path)) && isOf(s.path, key) {
-			of = s
+		if (longest == nil || len(s.path) > len(longest.path)) && isOf(s.path, key) {
+			longest = s
 		}
 	}
-	if of == nil {
+	if longest == nil {
 		return "", ""
 	}
-	if strings.HasSuffix("."+key, "."+of.path[strings.LastIndexByte(of.path, '.')+1:]) {
-		def = of.def
+	if strings.HasSuffix("."+key, "."+longest.last()) {
+		def = longest.def
 	}
-	return of.doc(), def
+	return longest.doc(), def
 }
 
 // allSettings returns the settings of the whole configuration, also those of entries.

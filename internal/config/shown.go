@@ -30,15 +30,9 @@ func (c *Config) Shown() ([]Shown, error) {
 			return
 		}
 		origin := c.Origin(key)
-		for above := key; origin == "default"; { // an entry of a table has the origin of the table
-			dot := strings.LastIndexByte(above, '.')
-			if dot < 0 {
-				break
-			}
-			if above = above[:dot]; c.entries[above] { // its keys that are not set have their defaults
-				break
-			}
-			origin = c.Origin(above)
+		// An entry of a table has the origin of the table. Keys of a struct that are not set have their defaults.
+		for up := above(key); origin == "default" && up != "" && !c.entries[up]; up = above(up) {
+			origin = c.Origin(up)
 		}
 		rows = append(rows, Shown{key, valueText(n), origin})
 	}

@@ -97,35 +97,35 @@ func (w *starterWriter) line(s string) { w.b.WriteString(s) }
 
 // rest writes the settings of starterRest. A section is a comment if all of its settings are comments.
 func (w *starterWriter) rest() {
-	var above []string
+	var former []string // sections of the setting before
 	for i, l := range starterRest {
 		parts := strings.Split(l.path, ".")
-		live := i == 0
-		n := 0 // number of sections that have been written already
-		for n < len(parts)-1 && n < len(above) && above[n] == parts[n] {
-			n++
+		last := len(parts) - 1
+		mark := "#"
+		if i == 0 {
+			mark = ""
 		}
-		for j := n; j < len(parts)-1; j++ {
-			if j == 0 {
+		written := 0 // number of sections that have been written already
+		for written < min(last, len(former)) && former[written] == parts[written] {
+			written++
+		}
+		for depth := written; depth < last; depth++ {
+			if depth == 0 {
 				w.line("\n")
 			}
-			w.key(j, parts[j], "", live)
+			w.key(depth, mark, parts[depth], "")
 		}
-		above = parts[:len(parts)-1]
+		former = parts[:last]
 		// The documentation of an entry is that of its table.
 		doc := strings.Replace(strings.Replace(l.path, ".files.", ".NAME.", 1), ".team.", ".NAME.", 1)
-		w.comment(strings.Repeat("  ", len(parts)-1), w.doc(doc))
-		w.key(len(parts)-1, parts[len(parts)-1], " "+w.value(doc, l.value), live)
+		w.comment(strings.Repeat("  ", last), w.doc(doc))
+		w.key(last, mark, parts[last], " "+w.value(doc, l.value))
 	}
 }
 
-// key writes a key at a depth. If live is false, it is written as a comment.
-func (w *starterWriter) key(depth int, key, value string, live bool) {
-	indent := strings.Repeat("  ", depth)
-	if !live {
-		indent += "#"
-	}
-	w.line(indent + key + ":" + value + "\n")
+// key writes a key at a depth; the mark # makes it a comment.
+func (w *starterWriter) key(depth int, mark, key, value string) {
+	w.line(strings.Repeat("  ", depth) + mark + key + ":" + value + "\n")
 }
 
 func (w *starterWriter) comment(indent, text string) {

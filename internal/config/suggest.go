@@ -10,6 +10,8 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
+// Errors for unknown words, models and keys, which suggest the right one.
+
 // A vocabulary is a closed list of words, with other words that users write instead.
 type vocabulary struct {
 	words  []string
@@ -101,10 +103,8 @@ func (l *loader) unknownKey(rows []row, prefix, name string) string {
 		return "unknown key, did you mean " + near + "?"
 	}
 	all := settingsOf(reflect.TypeFor[Config]())
-	for i, s := range append(slices.Clone(all), flat(all)...) { // keys of sections before keys of entries
-		if inEntry := i >= len(all); inEntry && s.kind.shape == group {
-			continue
-		}
+	inEntries := slices.DeleteFunc(flat(all), func(s *setting) bool { return s.kind.shape == group })
+	for _, s := range slices.Concat(all, inEntries) {
 		if s.last() == name || s.kind.shape != object && slices.Contains(s.also, name) {
 			return "unknown key here, did you mean " + s.path + "?"
 		}

@@ -11,6 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// How [Undo] removes the written settings from a JSON file that has been changed since.
+
 // A Put is a setting that [Write] set in a file, or removed from it.
 type Put struct {
 	Path    []string `json:"path"`
