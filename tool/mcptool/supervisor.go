@@ -224,7 +224,6 @@ func (s *supervisor) authorized() {
 	}
 }
 
-
 // refresh lists the tools before the deadline until, and updates which are offered.
 func (s *supervisor) refresh(ctx context.Context, conn *session, until time.Time) error {
 	defs, refused, err := conn.list(ctx, &s.conf, until)
