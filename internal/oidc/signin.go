@@ -122,7 +122,8 @@ func (p *Provider) metadata(ctx context.Context) (*Metadata, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 		defer cancel()
 		m, err := p.Discover(ctx)
-		if d.tried, d.err = p.opts.Now(), err; err != nil {
+		d.tried, d.err = p.opts.Now(), err
+		if err != nil {
 			return nil, &Error{Unavailable, "the issuer's discovery document could not be fetched", err}
 		}
 		d.meta, d.at = m, now
