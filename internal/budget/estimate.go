@@ -220,11 +220,11 @@ func inputTokens(req *lathe.Request) int64 {
 	for _, t := range req.HostedTools {
 		n += perTool + len(t)
 	}
-	overrides := 0
+	n = max(n, relayedTokens(req))
 	for _, o := range req.Overrides {
-		overrides += len(o.Name) + len(o.Value)
+		n += len(o.Name) + len(o.Value)
 	}
-	return int64(max(n, relayedTokens(req)) + overrides)
+	return int64(n)
 }
 
 // relayedTokens returns the largest possible number of tokens of a relayed body, 0 without one. The body can contain more than the request,
