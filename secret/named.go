@@ -1,5 +1,7 @@
 package secret
 
+// This file finds values by the names before them: x in `api_key=x`, `"password": "x"`, `Authorization: Bearer x` and `--token x`.
+
 import (
 	"regexp"
 	"strings"
@@ -232,20 +234,20 @@ func (n *name) unquoted(s string, style style) (from, to int) {
 		return from, from
 	}
 	if n.isHeader() {
-		word = strings.TrimRight(rest[:listed(rest, words)], closing+",; \t")
+		word = strings.TrimRight(rest[:headerLength(rest, words)], closing+",; \t")
 	}
 	return from, from + len(word)
 }
 
-// isSentence reports whether the first words words of s, or all if s has fewer, are words of error messages. If the line contains an equals
-// sign or a semicolon, it returns false.
-func isSentence(s string, words int) bool {
+// isSentence reports whether the first n words of s, or all if s has fewer, are words of error messages. If the line contains an equals sign
+// or a semicolon, it returns false.
+func isSentence(s string, n int) bool {
 	line, _, _ := strings.Cut(s[:min(len(s), maxNested)], "\n")
 	if strings.ContainsAny(line, "=;") {
 		return false
 	}
 	fields := strings.Fields(line)
-	for _, word := range fields[:min(len(fields), words)] {
+	for _, word := range fields[:min(len(fields), n)] {
 		if !explains(strings.TrimRight(word, closing+",")) {
 			return false
 		}
@@ -283,7 +285,7 @@ func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 // quoted returns the length of the string at the beginning of s, behind its first quote: 3 for x\"y" if slashes, the number of backslashes
 // before the first quote, is 0. The closing quote has as many backslashes before it; a quote within the string has more.
 func quoted(s string, quote byte, slashes int) int {
-	run := 0
+	run := 0 // backslashes before s[i]
 	for i := range len(s) {
 		if s[i] == '\\' {
 			run++
@@ -307,9 +309,9 @@ func afterQuote(s string, i, slashes int) int {
 	return min(i+1, len(s))
 }
 
-// balanced returns the length of the list or object at the beginning of s.
+// balanced returns the length of the list or object at the beginning of s, up to its last bracket.
 func balanced(s string) int {
-	depth, run := 0, 0
+	depth, run := 0, 0 // run: backslashes before s[i]
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
@@ -320,7 +322,8 @@ func balanced(s string) int {
 		case '[', '{':
 			depth++
 		case ']', '}':
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				return i + 1
 			}
 		}
@@ -329,11 +332,12 @@ func balanced(s string) int {
 	return len(s)
 }
 
-// listed returns the length of the first words words of the value of a header. A word that ends with a comma, a semicolon, a colon or an
-// equals sign is not counted, because another word follows it.
-func listed(s string, words int) int {
+// headerLength returns the length of the first n words of the value of a header. A word that ends with a comma, a semicolon, a colon or an
+// equals sign is not counted, because another word follows it: "a=1; b=2" has one word. A quote that does not follow an equals sign ends the
+// value.
+func headerLength(s string, n int) int {
 	i := 0
-	for words > 0 && i < len(s) && s[i] != '\n' && s[i] != '\r' {
+	for n > 0 && i < len(s) && s[i] != '\n' && s[i] != '\r' {
 		if s[i] == ' ' || s[i] == '\t' {
 			i++
 			continue
@@ -350,7 +354,7 @@ func listed(s string, words int) int {
 			i = afterQuote(s, i, i-before)
 		}
 		if !strings.ContainsRune(",;:=", rune(s[i-1])) {
-			words--
+			n--
 		}
 	}
 	return i

@@ -115,7 +115,7 @@ func (p *Provider) metadata(ctx context.Context) (*Metadata, error) {
 	}
 	now := p.opts.Now()
 	if d := &p.discovered; d.meta == nil || now.Sub(d.at) >= metadataHolds {
-		if !d.tried.IsZero() && now.Sub(d.tried) < unknownEvery && d.err != nil {
+		if d.err != nil && now.Sub(d.tried) < unknownEvery {
 			return nil, &Error{Unavailable, "the issuer's discovery document could not be fetched", d.err}
 		}
 		// Other sign-ins wait for this fetch: it must not end with the current one.
