@@ -60,12 +60,13 @@ type Queue struct {
 
 var _ tool.StoredApprover = (*Queue)(nil)
 
+// An entry is a request in memory, until it expires or its run ends.
 type entry struct {
 	req    Request
-	asked  lathe.ApprovalRequest
-	answer *Answer
-	print  string // the fingerprint of the answer
-	used   bool
+	asked  lathe.ApprovalRequest // Tool is nil for a request of Await until the run calls Approve
+	answer *Answer               // nil: not answered
+	print  string                // the fingerprint of the answer
+	used   bool                  // Approve has returned the answer
 }
 
 // A Request is a call that waits for an approval. It contains text of the model: show it only to those who may approve the call.
@@ -180,10 +181,9 @@ func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.
 		return lathe.Approval{By: e.answer.By, ReasonCode: reasonReplayed}, nil
 	}
 	e.used = true
-	a := *e.answer
-	kept := q.opts.Signals
+	a, signals := *e.answer, q.opts.Signals
 	q.mu.Unlock()
-	if kept == nil {
+	if signals == nil {
 		q.grant(req, &a)
 	}
 	return a.approval(), nil
@@ -269,9 +269,9 @@ func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 		return fail(lathe.CodeInvalidRequest, errors.New("the call has no such scope"))
 	}
 	req := e.req
-	if kept := q.opts.Signals; kept != nil {
+	if signals := q.opts.Signals; signals != nil {
 		q.mu.Unlock()
-		if err := q.store(ctx, kept, &req, &a); err != nil {
+		if err := q.store(ctx, signals, &req, &a); err != nil {
 			return err
 		}
 		q.mu.Lock()
@@ -373,7 +373,8 @@ func (q *Queue) sweep() {
 		if now.Before(e.req.ExpiresAt) {
 			continue
 		}
-		if delete(q.pending, digest); !e.used && len(q.late) < q.opts.MaxPending {
+		delete(q.pending, digest)
+		if !e.used && len(q.late) < q.opts.MaxPending {
 			q.late = append(q.late, e.req)
 		}
 	}

@@ -62,7 +62,7 @@ func (q *Queue) signals() store.SignalStore {
 
 // store stores an answer as a signal of its run. It returns an error of code conflict if the store has another answer, or the run has
 // ended.
-func (q *Queue) store(ctx context.Context, kept store.SignalStore, r *Request, a *Answer) error {
+func (q *Queue) store(ctx context.Context, to store.SignalStore, r *Request, a *Answer) error {
 	const op = "approval: answer"
 	form := &storedAnswer{Digest: r.Digest, Verb: a.Verb, By: a.By, ReasonCode: a.ReasonCode, Scope: a.Scope, InRequest: a.InRequest, Arguments: stringOf(a.Arguments), Result: stringOf(a.Result)}
 	if a.Scope != ScopeOnce {
@@ -72,11 +72,11 @@ func (q *Queue) store(ctx context.Context, kept store.SignalStore, r *Request, a
 	if err != nil {
 		return lathe.CodeInternal.Wrap(op, err)
 	}
-	err = kept.PutSignal(ctx, store.Signal{RunID: r.RunID, Kind: store.SignalApproval, Key: r.ToolCallID, Body: body})
+	err = to.PutSignal(ctx, store.Signal{RunID: r.RunID, Kind: store.SignalApproval, Key: r.ToolCallID, Body: body})
 	if !errors.Is(err, lathe.ErrConflict) {
 		return err
 	}
-	signals, err := kept.Signals(ctx, r.RunID)
+	signals, err := to.Signals(ctx, r.RunID)
 	if err != nil {
 		return err
 	}
@@ -110,17 +110,18 @@ func DecodeSignal(f *store.Signal) (digest string, a Answer, ok bool) {
 // StoredApproval implements [tool.StoredApprover]. It returns the answer to the request from Signals, and records that the answer was used.
 // It returns false if Signals is nil, has no answer or cannot be read.
 func (q *Queue) StoredApproval(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
-	kept := q.signals()
-	if kept == nil || req.Run == nil || req.Call == nil {
+	store := q.signals()
+	if store == nil || req.Run == nil || req.Call == nil {
 		return lathe.Approval{}, false
 	}
-	signals, err := kept.Signals(ctx, req.Run.RunID)
+	signals, err := store.Signals(ctx, req.Run.RunID)
 	if err != nil {
 		return lathe.Approval{}, false
 	}
 	return q.approvalIn(req, signals)
 }
 
+// approvalIn returns the answer to the request among the signals of its run, and records that it was used.
 func (q *Queue) approvalIn(req *lathe.ApprovalRequest, signals []store.Signal) (lathe.Approval, bool) {
 	for i := range signals {
 		form := decodeAnswer(&signals[i])

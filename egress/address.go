@@ -108,21 +108,21 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// reachable reports whether the rules allow a connection to the address. named reports that Rules.Private contains the host name. If the
-// address embeds an IPv4 address, that one must be reachable, too.
-func (r *rules) reachable(a netip.Addr, named bool) bool {
+// reachable reports whether the rules allow a connection to an address of the host. If the address embeds an IPv4 address, that one must be
+// reachable, too.
+func (r *rules) reachable(a netip.Addr, host string) bool {
 	a = a.Unmap()
 	if !a.IsValid() || a.Zone() != "" {
 		return false
 	}
-	if inner, ok := embedded(a); ok && !r.reachable(inner, named) {
+	if inner, ok := embedded(a); ok && !r.reachable(inner, host) {
 		return false
 	}
 	switch c := classOf(a); c {
 	case public:
 		return true
 	case private:
-		return named || r.inPrefix(a, private)
+		return r.named[host] || r.inPrefix(a, private)
 	case guarded:
 		return r.inPrefix(a, guarded)
 	default:

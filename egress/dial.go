@@ -51,7 +51,7 @@ func (d *dialer) dial(ctx context.Context, network, hostport string) (net.Conn, 
 		return nil, err
 	}
 	for _, a := range addrs {
-		if !d.rules.reachable(a, d.rules.named[host]) {
+		if !d.rules.reachable(a, host) {
 			return nil, refuse(CodeAddress)
 		}
 	}
@@ -112,7 +112,7 @@ func (d *dialer) connect(ctx context.Context, network, host string, to netip.Add
 // control checks the address again, as the net package is about to connect to it.
 func (d *dialer) control(host, address string) error {
 	to, err := netip.ParseAddrPort(address)
-	if err != nil || !d.rules.reachable(to.Addr(), d.rules.named[host]) {
+	if err != nil || !d.rules.reachable(to.Addr(), host) {
 		return refuse(CodeAddress)
 	}
 	if !d.rules.anyPort && !slices.Contains(d.rules.ports, int(to.Port())) {

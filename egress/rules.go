@@ -118,7 +118,7 @@ func (r *rules) checkURL(u *url.URL) *Error {
 		return refuse(CodePort)
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
-		if !r.reachable(a, false) {
+		if !r.reachable(a, host) {
 			return refuse(CodeAddress)
 		}
 	} else if isLocalName(host) && !r.named[host] {

@@ -205,7 +205,7 @@ func TestT9_Addresses(t *testing.T) {
 		"fc00::1": false, "fd00:ec2::254": false, "ff02::1": false, "64:ff9b::8.8.8.8": false, "64:ff9b::7f00:1": false, "64:ff9b:1::1": false,
 		"2002:7f00:1::": false, "2002:808:808::": false, "2001::1": false, "2001:db8::1": false, "3fff::1": false, "100::1": false, "4000::1": false,
 	} {
-		if got := r.reachable(netip.MustParseAddr(a), false); got != want {
+		if got := r.reachable(netip.MustParseAddr(a), "api.example.com"); got != want {
 			t.Errorf("%s: got %t, want %t", a, got, want)
 		}
 	}
@@ -244,7 +244,11 @@ func TestT9_PrivateNamesWhatItOpens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := r.reachable(netip.MustParseAddr(c.address), c.named); got != c.want {
+		host := "api.example.com"
+		if c.named {
+			host = c.private
+		}
+		if got := r.reachable(netip.MustParseAddr(c.address), host); got != c.want {
 			t.Errorf("private %s, address %s: got %t, want %t", c.private, c.address, got, c.want)
 		}
 	}

@@ -22,8 +22,11 @@ type MCPPolicy struct {
 type MCP struct {
 	Servers []string // names of the enabled servers
 
-	lists [4][]string // allow and deny of the program, allow and deny of the session
+	lists [2]toolLists // of the program and of the session
 }
+
+// toolLists are patterns of the tools that are allowed (nil: all) and denied.
+type toolLists struct{ allow, deny []string }
 
 // Allows reports whether the session may use this tool of the server. The server must be enabled, and the tool must pass the allow and deny
 // patterns of the program and of the session. Patterns are compared with the names tool, server__tool and mcp.server.tool.
@@ -32,15 +35,11 @@ func (m *MCP) Allows(server, tool string) bool {
 		return false
 	}
 	names := []string{tool, server + "__" + tool, "mcp." + server + "." + tool}
-	for i, list := range m.lists {
-		deny := i%2 == 1
-		if !deny && list == nil {
-			continue // no allowlist allows all tools
-		}
-		fits := slices.ContainsFunc(list, func(pattern string) bool {
-			return pattern != "" && slices.ContainsFunc(names, func(name string) bool { return policy.Match(pattern, name) })
-		})
-		if fits == deny {
+	match := func(pattern string) bool {
+		return pattern != "" && slices.ContainsFunc(names, func(name string) bool { return policy.Match(pattern, name) })
+	}
+	for _, list := range m.lists {
+		if list.allow != nil && !slices.ContainsFunc(list.allow, match) || slices.ContainsFunc(list.deny, match) {
 			return false
 		}
 	}
@@ -49,9 +48,9 @@ func (m *MCP) Allows(server, tool string) bool {
 
 // mcpState is the state of a session that concerns MCP.
 type mcpState struct {
-	enabled     bool
-	servers     []string
-	allow, deny []string
+	enabled bool
+	servers []string
+	lists   toolLists
 }
 
 func newMCPState(p *MCPPolicy) mcpState {
@@ -72,5 +71,5 @@ func (s *mcpState) request(p *MCPPolicy) *MCP {
 	if !p.Enabled || !s.enabled || len(s.servers) == 0 {
 		return nil
 	}
-	return &MCP{Servers: slices.Clone(s.servers), lists: [4][]string{p.Allow, p.Deny, s.allow, s.deny}}
+	return &MCP{Servers: slices.Clone(s.servers), lists: [2]toolLists{{p.Allow, p.Deny}, s.lists}}
 }

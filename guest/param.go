@@ -158,9 +158,9 @@ func (s *session) setMCP(key string, value json.RawMessage, policy *MCPPolicy) i
 			return -einval
 		}
 		if key == "mcp.tool_allowlist" {
-			s.mcp.allow = list
+			s.mcp.lists.allow = list
 		} else {
-			s.mcp.deny = list
+			s.mcp.lists.deny = list
 		}
 	default:
 		return -einval

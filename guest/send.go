@@ -12,8 +12,8 @@ import (
 
 // The flags of cchat_send. Other bits are ignored.
 const (
-	flagMetrics = 1
-	flagAuto    = 2
+	flagMetrics = 1 // the descriptor of the answer has metrics
+	flagAuto    = 2 // the host executes the calls of the guest's functions
 )
 
 // send implements cchat_send: it returns the descriptor of the answer, or a negative error number. An error ends the guest.
@@ -38,19 +38,22 @@ func (p *program) send(ctx context.Context, fd, flags int32) (int32, error) {
 	case len(s.messages) == 0:
 		body = failure(string(lathe.CodeInvalidRequest), "the session has no messages")
 	default:
-		reply, err := p.run(ctx, s, req, auto && !req.Auto)
+		reply, err := p.run(ctx, s, req)
 		switch {
-		case err != nil && p.fault == nil && ctx.Err() == nil:
-			body = refusal(err)
 		case p.fault != nil:
 			return 0, p.fault
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
+		case err != nil:
+			body = refusal(err)
 		default:
+			if auto && !req.Auto { // the guest has set max_total_tool_calls to 0
+				refuseCalls(reply)
+			}
 			body = answer(reply, auto, len(req.Messages), p.inst.Now().Unix())
 			metrics = usage(&reply.Result.Usage)
-			if rc := p.keep(s, auto, reply.History); rc != 0 {
-				return rc, nil
+			if auto && !p.setHistory(s, reply.History) {
+				return -enomem, nil
 			}
 		}
 	}
@@ -63,18 +66,15 @@ func (p *program) send(ctx context.Context, fd, flags int32) (int32, error) {
 	return p.fds.add(&entry{response: &response{body: body, metrics: metrics}}), nil
 }
 
-// keep replaces the messages of the session by the history of a run. It does nothing for a send without flag 2. It returns -ENOMEM if the
-// history is too long.
-func (p *program) keep(s *session, auto bool, history []lathe.Message) int32 {
-	if !auto {
-		return 0
+// setHistory replaces the messages of the session by the history of a run. It returns false if the history is too long.
+func (p *program) setHistory(s *session, history []lathe.Message) bool {
+	added := sizeOf(history) - sizeOf(s.messages)
+	if !p.reserve(added) {
+		return false
 	}
-	if !p.reserve(sizeOf(history) - sizeOf(s.messages)) {
-		return -enomem
-	}
-	s.size += sizeOf(history) - sizeOf(s.messages)
+	s.size += added
 	s.messages = slices.Clone(history)
-	return 0
+	return true
 }
 
 // request returns the request of a send to the host.
@@ -126,9 +126,8 @@ func refuseCalls(r *Reply) {
 	r.Result = &res
 }
 
-// run executes the request with the host, during which the functions of the session are tools. If refuse is true, calls fail with the
-// error of max_total_tool_calls.
-func (p *program) run(ctx context.Context, s *session, req *Request, refuse bool) (*Reply, error) {
+// run executes the request with the host, during which the functions of the session are tools.
+func (p *program) run(ctx context.Context, s *session, req *Request) (*Reply, error) {
 	call := &send{}
 	if req.Auto {
 		for _, f := range s.functions {
@@ -146,9 +145,6 @@ func (p *program) run(ctx context.Context, s *session, req *Request, refuse bool
 		err = &lathe.Error{Code: lathe.CodeInternal, Op: "guest: send"}
 	}
 	if reply != nil && reply.Result != nil {
-		if refuse {
-			refuseCalls(reply)
-		}
 		p.out.Usage.Add(reply.Result.Usage)
 		if reply.Result.Reason == lathe.ReasonGuestFault && p.fault == nil {
 			p.fault = fmt.Errorf("guest: send: %w", tool.ErrGuestFault)

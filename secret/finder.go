@@ -3,7 +3,7 @@ package secret
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/hex"
+
 	"fmt"
 	"maps"
 	"net/url"
@@ -28,16 +28,19 @@ const Found = "found"
 type Finder struct {
 	patterns bool
 	needles  []needle
-	class    [256]uint16 // by byte, the class of the byte; 0 for bytes that are in no head
-	classes  int
-	next     []int32 // by state and class, the next state
-	ends     []int32 // by state, 1 + the index of the longest needle whose head ends in this state; 0 if no head ends in it
+
+	// The automaton. State 0 is its start. Bytes that occur in no head share class 0, so that next is small.
+	class   [256]uint16 // by byte, the class of the byte
+	classes int         // number of classes
+	next    []int32     // by state × classes + class, the next state
+	ends    []int32     // by state, 1 + the index of the longest needle whose head ends in this state; 0 if no head ends in it
 }
 
+// A needle is one spelling of a known value.
 type needle struct {
 	name string
 	full []byte
-	head int
+	head int // length of the prefix that the automaton searches for
 }
 
 // NewFinder returns a Finder of the known values, by name. If patterns is true, the Finder also finds text that looks like a key. Values
@@ -66,7 +69,7 @@ func forms(v string) []string {
 	if len(v) < MinFound {
 		return nil
 	}
-	out := []string{v, url.QueryEscape(v), url.PathEscape(v), hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v)))}
+	out := []string{v, url.QueryEscape(v), url.PathEscape(v), fmt.Sprintf("%x", v), fmt.Sprintf("%X", v)}
 	out = append(out, escapes(v)...)
 	// The value may begin at any of three positions within a base64 group. The characters that also encode neighbouring bytes are left out.
 	for shift, skip := range []int{0, 2, 3} {
@@ -83,8 +86,7 @@ func escapes(v string) []string {
 	var out []string
 	for _, form := range []string{"%%%02X", "%%%02x", `\u%04x`, "&#%d;", "&#x%x;", "%02x ", "%02X ", "%02x:", "%02X:"} {
 		var whole, rest strings.Builder
-		for i := range len(v) {
-			c := v[i]
+		for _, c := range []byte(v) {
 			fmt.Fprintf(&whole, form, c)
 			if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
 				rest.WriteByte(c)
@@ -101,6 +103,8 @@ func escapes(v string) []string {
 	return out
 }
 
+// build builds the automaton: first the tree of all heads, then, level by level, the transitions of each state for the bytes with which no
+// head continues. These are the transitions of the state for the longest proper suffix that begins a head (fail).
 func (f *Finder) build() {
 	f.classes = 1
 	for _, n := range f.needles {
@@ -111,41 +115,41 @@ func (f *Finder) build() {
 			}
 		}
 	}
-	grow := func() int32 {
+	addState := func() int32 {
 		f.next = append(f.next, make([]int32, f.classes)...)
 		f.ends = append(f.ends, 0)
 		return int32(len(f.ends) - 1)
 	}
-	grow()
+	addState()
 	for i, n := range f.needles {
-		s := int32(0)
+		state := int32(0)
 		for _, c := range n.full[:n.head] {
-			at := int(s)*f.classes + int(f.class[c])
+			at := int(state)*f.classes + int(f.class[c])
 			if f.next[at] == 0 {
-				to := grow()
+				to := addState() // before the assignment, since it replaces next
 				f.next[at] = to
 			}
-			s = f.next[at]
+			state = f.next[at]
 		}
-		if e := f.ends[s]; e == 0 || len(f.needles[e-1].full) < len(n.full) {
-			f.ends[s] = int32(i + 1)
+		if e := f.ends[state]; e == 0 || len(f.needles[e-1].full) < len(n.full) {
+			f.ends[state] = int32(i + 1)
 		}
 	}
 	fail := make([]int32, len(f.ends))
 	queue := []int32{}
 	for c := range f.classes {
-		if s := f.next[c]; s != 0 {
-			queue = append(queue, s)
+		if state := f.next[c]; state != 0 {
+			queue = append(queue, state)
 		}
 	}
 	for len(queue) > 0 {
-		s := queue[0]
+		state := queue[0]
 		queue = queue[1:]
-		if f.ends[s] == 0 {
-			f.ends[s] = f.ends[fail[s]]
+		if f.ends[state] == 0 {
+			f.ends[state] = f.ends[fail[state]]
 		}
 		for c := range f.classes {
-			at, back := int(s)*f.classes+c, f.next[int(fail[s])*f.classes+c]
+			at, back := int(state)*f.classes+c, f.next[int(fail[state])*f.classes+c]
 			if to := f.next[at]; to != 0 {
 				fail[to] = back
 				queue = append(queue, to)
@@ -161,17 +165,15 @@ func (f *Finder) known(text []byte) (start, end int, name string) {
 	if len(f.needles) == 0 {
 		return -1, 0, ""
 	}
-	s := int32(0)
+	state := int32(0)
 	for i, c := range text {
 		class := f.class[c]
 		if class == 0 {
-			s = 0
+			state = 0
 			continue
 		}
-		if s = f.next[int(s)*f.classes+int(class)]; s == 0 {
-			continue
-		}
-		e := f.ends[s]
+		state = f.next[int(state)*f.classes+int(class)]
+		e := f.ends[state]
 		if e == 0 {
 			continue
 		}
@@ -187,13 +189,10 @@ func (f *Finder) known(text []byte) (start, end int, name string) {
 
 // Has reports whether text contains a secret: a known value or, with patterns (see [NewFinder]), text that looks like a key.
 func (f *Finder) Has(text []byte) bool {
-	if start, _, _ := f.known(text); start >= 0 {
-		return true
+	start, _, _ := f.known(text)
+	if start < 0 && f.patterns {
+		start, _ = keyIn(text)
 	}
-	if !f.patterns {
-		return false
-	}
-	start, _ := keyIn(text)
 	return start >= 0
 }
 
@@ -201,20 +200,14 @@ func (f *Finder) Has(text []byte) bool {
 // a replacement. name is the name of the known value, or [Found] for text that only looks like a key; found is the part of text that is the
 // secret. Where a known value and a key overlap, the known value is replaced.
 func (f *Finder) Append(dst, text []byte, replace func(dst []byte, name string, found []byte) []byte) []byte {
-	for len(text) > 0 {
+	for {
 		start, end, name := f.known(text)
-		before := text
-		if start >= 0 {
-			before = text[:start]
-		}
-		dst = f.appendKeys(dst, before, replace)
 		if start < 0 {
-			return dst
+			return f.appendKeys(dst, text, replace)
 		}
-		dst = replace(dst, name, text[start:end])
+		dst = replace(f.appendKeys(dst, text[:start], replace), name, text[start:end])
 		text = text[end:]
 	}
-	return dst
 }
 
 func (f *Finder) appendKeys(dst, text []byte, replace func(dst []byte, name string, found []byte) []byte) []byte {
@@ -231,21 +224,13 @@ func (f *Finder) appendKeys(dst, text []byte, replace func(dst []byte, name stri
 
 // keyIn returns the position of the first word that looks like a key. start is -1 if none exists.
 func keyIn(text []byte) (start, end int) {
-	scheme := false
-	for i := 0; i < len(text); {
-		if !isTokenByte(text[i]) {
-			i++
-			continue
+	afterScheme := false // the previous word is "Bearer"
+	for start, end := nextWord(text, 0); start < end; start, end = nextWord(text, end) {
+		word := text[start:end]
+		if len(word) >= minFoundKey && (afterScheme || hasKeyPrefix(string(word[:16]))) { // no prefix is longer
+			return start, end
 		}
-		start := i
-		for i < len(text) && isTokenByte(text[i]) {
-			i++
-		}
-		word := text[start:i]
-		if len(word) >= minFoundKey && (scheme || hasKeyPrefix(string(word[:min(len(word), 16)]))) {
-			return start, i
-		}
-		scheme = bytes.EqualFold(word, []byte("bearer"))
+		afterScheme = bytes.EqualFold(word, []byte("bearer"))
 	}
 	return -1, 0
 }

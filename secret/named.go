@@ -1,5 +1,7 @@
 package secret
 
+// This file finds values by the names before them: x in `api_key=x`, `"password": "x"`, `Authorization: Bearer x` and `--token x`.
+
 import (
 	"regexp"
 	"strings"
@@ -46,28 +48,31 @@ const (
 // names as a secret ("the password is x", "token: x"). If in doubt, it removes a word, which would be too strict for error messages.
 // ScrubProse is idempotent.
 func ScrubProse(text string) string {
-	return patterns().address.ReplaceAllString(scrub(text, true), Redacted)
+	return patterns().address.ReplaceAllString(scrub(text, prose), Redacted)
 }
 
-// scrubNamed replaces private keys in PEM, user information in URLs, and values that follow the name of a secret. Unless prose is true, a
-// value must be clearly assigned to the name.
-func scrubNamed(text string, prose bool) string {
+// scrubNamed replaces private keys in PEM, user information in URLs, and values that follow the name of a secret.
+func scrubNamed(text string, style style) string {
 	text = patterns().pem.ReplaceAllString(text, Redacted)
 	text = patterns().userInfo.ReplaceAllString(text, "${1}"+Redacted+"@")
 	var b strings.Builder
 	done, at := 0, 0 // text[:done] is in b, and text[:at] is read
 	for {
-		n, _, behind := nextName(text, at)
-		if behind < 0 {
+		n := nextName(text, at)
+		if n == nil {
 			return b.String() + text[done:]
 		}
-		if at = behind; !n.assigns(prose) || !prose && strings.ContainsAny(n.sign, "\r\n") {
+		at = n.end
+		onNextLine := strings.ContainsAny(n.sign, "\r\n")
+		if !n.assigns(style) || style == errorText && onNextLine {
 			continue
 		}
-		from, to := n.value(text[at:], prose)
-		if value := text[at+from : at+to]; value == "" || value == Redacted {
+		from, to := n.value(text[at:], style)
+		value := text[at+from : at+to]
+		switch {
+		case value == "", value == Redacted:
 			at += to
-		} else if !namesAnother(text[at+from:], to-from, prose) {
+		case !namesAnother(text[at+from:], len(value), style):
 			b.WriteString(text[done : at+from])
 			b.WriteString(Redacted)
 			at += to
@@ -80,9 +85,8 @@ func scrubNamed(text string, prose bool) string {
 // A match must end margin bytes before the end of its window, unless the window is the last one.
 const window, overlap, margin = 256, 64, 16
 
-// nextName returns the first name of a secret in text[at:], with the indexes in text at which the name and its value begin. If text[at:]
-// has no such name, both indexes are -1.
-func nextName(text string, at int) (n name, start, behind int) {
+// nextName returns the first name of a secret in text[at:], or nil if there is none.
+func nextName(text string, at int) *name {
 	for {
 		part := text[at:min(len(text), at+window)]
 		isLast := at+len(part) == len(text)
@@ -95,16 +99,16 @@ func nextName(text string, at int) (n name, start, behind int) {
 		case m != nil && !isLast && m[0] > 0 && m[1] > len(part)-margin:
 			at += m[0]
 			continue
-		case m != nil:
+		case m != nil: // the groups are the flag, the name, what closes it, and the sign
 			group := func(i int) string { return part[m[2*i]:m[2*i+1]] }
-			n = name{text: strings.ToLower(group(2)), closed: group(3), sign: group(4), flag: m[2] >= 0}
+			n := &name{text: strings.ToLower(group(2)), closed: group(3), sign: group(4), flag: m[2] >= 0, start: at + m[0], end: at + m[1]}
 			if first := at + m[4]; first > 0 {
 				n.opened = quoteBefore(text[:first])
 				n.joined, n.dashed = isJoined(text[first-1], text[first]), text[first-1] == '-'
 			}
-			return n, at + m[0], at + m[1]
+			return n
 		case isLast:
-			return n, -1, -1
+			return nil
 		}
 		at += len(part) - overlap
 	}
@@ -126,19 +130,19 @@ const maxNested = 128
 
 // namesAnother reports whether the first length bytes of s, which would be a value, end with the name of another secret that has a value of
 // its own, as in "secrets: api key: x".
-func namesAnother(s string, length int, prose bool) bool {
+func namesAnother(s string, length int, style style) bool {
 	if length >= maxNested {
 		return false
 	}
 	for at := 0; at < length; {
-		n, start, behind := nextName(s[:min(len(s), maxNested)], at)
-		if behind < 0 || start >= length {
+		n := nextName(s[:min(len(s), maxNested)], at)
+		if n == nil || n.start >= length {
 			return false
 		}
-		if behind > length && n.assigns(prose) {
+		if n.end > length && n.assigns(style) {
 			return true
 		}
-		at = behind
+		at = n.end
 	}
 	return false
 }
@@ -149,12 +153,17 @@ func isJoined(before, first byte) bool {
 	return before == '_' || before == '-' || before >= 'a' && before <= 'z' && first >= 'A' && first <= 'Z'
 }
 
-// A name is the name of a secret in a text, with its surroundings: text is in lower case, closed is what closes a quoted name, and sign is
-// what separates the name from the value.
+// A name is the name of a secret in a text, with its surroundings. In {"my_apiKey": "x"}, opened is the quote before my, text is apikey,
+// closed is the quote behind it, and sign is the colon with the blank.
 type name struct {
-	text, closed, sign   string
-	opened               byte // the quote before the name, or 0
-	flag, joined, dashed bool // flag: the name is a flag of a command; joined: another word precedes it in the same name; dashed: a hyphen precedes it
+	text       string // in lower case
+	start, end int    // the indexes at which the match begins, and at which the value begins
+	opened     byte   // the quote before the name, or 0
+	closed     string // what closes a quoted name
+	sign       string // what separates the name from the value
+	flag       bool   // it is a flag of a command: --token
+	joined     bool   // another word precedes it in the same name
+	dashed     bool   // a hyphen precedes it
 }
 
 // isHeader reports whether the value is that of a header, which may be a list of words.
@@ -163,12 +172,13 @@ func (n *name) isHeader() bool {
 }
 
 // assigns reports whether the text behind the name is its value.
-func (n *name) assigns(prose bool) bool {
+func (n *name) assigns(style style) bool {
 	sign := strings.TrimSpace(n.sign)
 	if sign == "" {
 		return n.flag
 	}
-	if c := sign[0] | 0x20; !prose && (c == 'i' || c == 'w') {
+	isWord := strings.ContainsRune("iIwW", rune(sign[0])) // "is" or "was"
+	if style == errorText && isWord {
 		return false
 	}
 	sure := n.flag || sign == "=" || strings.ContainsAny(n.closed, "\"'`") ||
@@ -178,68 +188,66 @@ func (n *name) assigns(prose bool) bool {
 		return sure
 	// These are also common words, and the ends of other words.
 	case "pass", "auth":
-		return sure || prose && n.joined
+		return sure || style == prose && n.joined
 	}
-	return sure || prose
+	return sure || style == prose
 }
 
 // value returns the position s[from:to] of the value at the beginning of s. It is empty if s does not begin with a secret.
-func (n *name) value(s string, prose bool) (from, to int) {
+func (n *name) value(s string, style style) (from, to int) {
 	slashes := len(s) - len(strings.TrimLeft(s, `\`))
 	if slashes == len(s) || !isQuote(s[slashes]) {
-		return n.unquoted(s, prose)
+		return n.unquoted(s, style)
 	}
 	if n.closed == "" && s[slashes] == n.opened { // the quote ends a quotation that contains the name
 		return 0, 0
 	}
 	from = slashes + 1
-	if to = from + quoted(s[from:], s[slashes], slashes); n.isNone(s[from:to]) {
+	to = from + quoted(s[from:], s[slashes], slashes)
+	if n.isNone(s[from:to]) {
 		to = from
 	}
 	return from, to
 }
 
 // unquoted returns what value returns, for a value without a quote before it.
-func (n *name) unquoted(s string, prose bool) (from, to int) {
-	p := patterns()
-	from = len(p.scheme.FindString(s))
-	rest, known := s[from:], 0
-	if strings.HasPrefix(rest, Redacted) {
-		known = len(Redacted) // the rest of the word is removed, too
-	} else if from == 0 && rest != "" && (rest[0] == '[' || rest[0] == '{') {
-		return 0, balanced(s)
-	}
+func (n *name) unquoted(s string, style style) (from, to int) {
+	from = len(patterns().scheme.FindString(s))
+	rest := s[from:]
 	end := strings.IndexAny(rest, " \t\r\n,;")
 	if end < 0 {
 		end = len(rest)
 	}
-	word := strings.TrimRight(rest[known:end], closing)
-	if known == 0 && (n.isNone(word) || !prose && n.isExplained(word)) {
-		return from, from
+	if strings.HasPrefix(rest, Redacted) { // the rest of the word is removed, too
+		return from, from + len(Redacted) + len(strings.TrimRight(rest[len(Redacted):end], closing))
 	}
+	if from == 0 && rest != "" && (rest[0] == '[' || rest[0] == '{') {
+		return 0, balanced(s)
+	}
+	word := strings.TrimRight(rest[:end], closing)
 	words := 1
 	if from == 0 && n.text == "authorization" {
-		// The first word is an authentication scheme that p.scheme does not know.
-		words = 2
+		words = 2 // the first word is an authentication scheme that the pattern does not know
 	}
-	if known == 0 && !prose && strings.HasPrefix(strings.TrimSpace(n.sign), ":") && isSentence(rest, words) {
+	isExplanation := style == errorText && (n.isExplained(word) || strings.HasPrefix(strings.TrimSpace(n.sign), ":") && isSentence(rest, words))
+	if n.isNone(word) || isExplanation {
 		return from, from
 	}
-	if known == 0 && n.isHeader() {
-		word = strings.TrimRight(rest[:listed(rest, words)], closing+",; \t")
+	if n.isHeader() {
+		word = strings.TrimRight(rest[:headerLength(rest, words)], closing+",; \t")
 	}
-	return from, from + known + len(word)
+	return from, from + len(word)
 }
 
-// isSentence reports whether the first words words of s, or all if s has fewer, are words of error messages. If the line contains an equals
-// sign or a semicolon, it returns false.
-func isSentence(s string, words int) bool {
+// isSentence reports whether the first n words of s, or all if s has fewer, are words of error messages. If the line contains an equals sign
+// or a semicolon, it returns false.
+func isSentence(s string, n int) bool {
 	line, _, _ := strings.Cut(s[:min(len(s), maxNested)], "\n")
 	if strings.ContainsAny(line, "=;") {
 		return false
 	}
 	fields := strings.Fields(line)
-	for _, word := range fields[:min(len(fields), words)] {
+	for _, word := range fields[:min(len(fields), n)] {
 		if !explains(strings.TrimRight(word, closing+",")) {
 			return false
 		}
@@ -274,10 +282,10 @@ func quoteBefore(text string) byte {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// quoted returns the length of the string at the beginning of s, behind its first quote. The closing quote has as many backslashes before
-// it as the first one, slashes; a quote within the string has more.
+// quoted returns the length of the string at the beginning of s, behind its first quote: 3 for x\"y" if slashes, the number of backslashes
+// before the first quote, is 0. The closing quote has as many backslashes before it; a quote within the string has more.
 func quoted(s string, quote byte, slashes int) int {
-	run := 0
+	run := 0 // backslashes before s[i]
 	for i := range len(s) {
 		if s[i] == '\\' {
 			run++
@@ -301,9 +309,9 @@ func afterQuote(s string, i, slashes int) int {
 	return min(i+1, len(s))
 }
 
-// balanced returns the length of the list or object at the beginning of s.
+// balanced returns the length of the list or object at the beginning of s, up to its last bracket.
 func balanced(s string) int {
-	depth, run := 0, 0
+	depth, run := 0, 0 // run: backslashes before s[i]
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
@@ -314,7 +322,8 @@ func balanced(s string) int {
 		case '[', '{':
 			depth++
 		case ']', '}':
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				return i + 1
 			}
 		}
@@ -323,11 +332,12 @@ func balanced(s string) int {
 	return len(s)
 }
 
-// listed returns the length of the first words words of the value of a header. A word that ends with a comma, a semicolon, a colon or an
-// equals sign is not counted, because another word follows it.
-func listed(s string, words int) int {
+// headerLength returns the length of the first n words of the value of a header. A word that ends with a comma, a semicolon, a colon or an
+// equals sign is not counted, because another word follows it: "a=1; b=2" has one word. A quote that does not follow an equals sign ends the
+// value.
+func headerLength(s string, n int) int {
 	i := 0
-	for words > 0 && i < len(s) && s[i] != '\n' && s[i] != '\r' {
+	for n > 0 && i < len(s) && s[i] != '\n' && s[i] != '\r' {
 		if s[i] == ' ' || s[i] == '\t' {
 			i++
 			continue
@@ -344,7 +354,7 @@ func listed(s string, words int) int {
 			i = afterQuote(s, i, i-before)
 		}
 		if !strings.ContainsRune(",;:=", rune(s[i-1])) {
-			words--
+			n--
 		}
 	}
 	return i

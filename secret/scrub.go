@@ -18,47 +18,61 @@ const minToken = 8
 //   - user information in URLs, and private keys in PEM
 //
 // Words that explain a header ("authorization: the header is malformed") stay. The time is linear in the length of text.
-func Scrub(text string, known ...Secret) string { return scrub(text, false, known...) }
+func Scrub(text string, known ...Secret) string { return scrub(text, errorText, known...) }
 
-func scrub(text string, prose bool, known ...Secret) string {
+// A style says by whom a text is written, which decides what counts as a secret in it.
+type style int
+
+const (
+	errorText style = iota // by programs: a value must be clearly assigned to the name of a secret
+	prose                  // by models and people: "the password is x" assigns a value, too
+)
+
+func scrub(text string, style style, known ...Secret) string {
 	for _, k := range known {
-		if v := k.Reveal(); len(v) >= minKnown {
-			text = strings.ReplaceAll(text, v, Redacted)
-			for n := min(len(v)-1, len(text)); n >= minKnown; n-- {
-				if strings.HasSuffix(text, v[:n]) {
-					text = text[:len(text)-n] + Redacted
-					break
-				}
-			}
-		}
+		text = scrubKnown(text, k.Reveal())
 	}
-	text = scrubNamed(text, prose)
+	text = scrubNamed(text, style)
 	var b strings.Builder
-	done := 0 // text[:done] is in b
-	scheme := false
-	for i := 0; i < len(text); {
-		if !isTokenByte(text[i]) {
-			i++
-			continue
-		}
-		start := i
-		for i < len(text) && isTokenByte(text[i]) {
-			i++
-		}
-		word := text[start:i]
-		scrubbed := start > 0 && strings.HasPrefix(text[start-1:], Redacted)
-		if len(word) >= minToken && (scheme && !explains(word) || hasKeyPrefix(word)) && !scrubbed {
+	done := 0            // text[:done] is in b
+	afterScheme := false // the previous word is "Bearer" or "Basic"
+	for start, end := nextWord(text, 0); start < end; start, end = nextWord(text, end) {
+		word := text[start:end]
+		isKey := len(word) >= minToken && (afterScheme && !explains(word) || hasKeyPrefix(word))
+		isRedacted := start > 0 && strings.HasPrefix(text[start-1:], Redacted)
+		if isKey && !isRedacted {
 			b.WriteString(text[done:start])
 			b.WriteString(Redacted)
-			done = i
+			done = end
 		}
-		scheme = strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic")
+		afterScheme = strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic")
 	}
-	if done == 0 {
+	return b.String() + text[done:]
+}
+
+// scrubKnown replaces the value of a known secret, and the beginning of the value at the end of text.
+func scrubKnown(text, value string) string {
+	if len(value) < minKnown {
 		return text
 	}
-	b.WriteString(text[done:])
-	return b.String()
+	text = strings.ReplaceAll(text, value, Redacted)
+	for n := min(len(value)-1, len(text)); n >= minKnown; n-- {
+		if strings.HasSuffix(text, value[:n]) {
+			return text[:len(text)-n] + Redacted
+		}
+	}
+	return text
+}
+
+// nextWord returns the position of the first word in text[at:] that consists of bytes of keys; start is end if text[at:] has none.
+func nextWord[T string | []byte](text T, at int) (start, end int) {
+	for start = at; start < len(text) && !isTokenByte(text[start]); {
+		start++
+	}
+	for end = start; end < len(text) && isTokenByte(text[end]); {
+		end++
+	}
+	return start, end
 }
 
 // isTokenByte reports whether c occurs in a key: the bytes of base64, base64url, hexadecimal and dotted tokens, and the asterisk with which

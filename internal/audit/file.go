@@ -37,10 +37,10 @@ type file struct {
 	disk disk
 
 	lock *lock
-	f    *os.File // nil before the first call of follow
-	size int64
-	head Head  // of the last line
-	err  error // error that every further write returns
+	f    *os.File // nil before the first call of catchUp
+	size int64    // up to and including the last line
+	head Head     // of the last line
+	err  error    // error that every further write returns
 }
 
 func (x *file) open() error {
@@ -48,7 +48,7 @@ func (x *file) open() error {
 	if x.lock, err = openLock(x.path + ".lock"); err != nil {
 		return err
 	}
-	if err = x.locked(x.follow); err != nil {
+	if err = x.locked(x.catchUp); err != nil {
 		_ = x.close()
 	}
 	return err
@@ -80,7 +80,7 @@ func (x *file) append(lines []*Line) error {
 		return x.err
 	}
 	return x.locked(func() error {
-		if err := x.follow(); err != nil {
+		if err := x.catchUp(); err != nil {
 			return err
 		}
 		if x.size >= x.max {
@@ -97,7 +97,8 @@ func (x *file) write(lines ...*Line) error {
 	head, now := x.head, x.now().UTC()
 	var buf []byte
 	for _, l := range lines {
-		if l.N, l.Time, l.Prev = head.N+1, now, head.Hash; head.N == 0 {
+		l.N, l.Time, l.Prev = head.N+1, now, head.Hash
+		if head.N == 0 {
 			l.Prev = none
 		}
 		text, err := json.Marshal(l)
@@ -125,9 +126,9 @@ func (x *file) write(lines ...*Line) error {
 	return nil
 }
 
-// follow checks how the file has changed since this process last wrote to it: it creates a missing file, reopens a rotated one, and returns
+// catchUp checks how the file has changed since this process last wrote to it: it creates a missing file, reopens a rotated one, and returns
 // an error for one that was cut.
-func (x *file) follow() error {
+func (x *file) catchUp() error {
 	info, err := os.Stat(x.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // a new log, or a process ended during the rotation
@@ -142,18 +143,18 @@ func (x *file) follow() error {
 			return err
 		case !os.SameFile(own, info): // the file was rotated
 		case info.Size() == x.size && x.size == 0: // the first line of the file could not be written
-			return x.first()
+			return x.writeFirst()
 		case info.Size() == x.size:
 			return nil
 		case info.Size() < x.size:
 			return errors.New("the file was cut off while it was open; `lathe audit verify` says where it ends")
 		}
 	}
-	return x.look()
+	return x.reopen()
 }
 
-// look opens the file and reads its last line. It removes incomplete bytes at the end and records their removal.
-func (x *file) look() error {
+// reopen opens the file and reads its last line. It removes incomplete bytes at the end and records their removal.
+func (x *file) reopen() error {
 	f, err := os.OpenFile(x.path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
 		return err
@@ -166,7 +167,7 @@ func (x *file) look() error {
 	switch {
 	case err != nil:
 	case line == nil: // the file was created and is still empty
-		head, err = x.before()
+		head, err = x.rotatedHead()
 	default:
 		head, err = headOf(line)
 	}
@@ -182,7 +183,7 @@ func (x *file) look() error {
 	}
 	x.f, x.size, x.head = f, size, head
 	if line == nil {
-		if err := x.first(); err != nil {
+		if err := x.writeFirst(); err != nil {
 			return err
 		}
 	}
@@ -194,7 +195,7 @@ func (x *file) look() error {
 
 // create creates the file and writes its first line.
 func (x *file) create() error {
-	head, err := x.before()
+	head, err := x.rotatedHead()
 	if err != nil {
 		return err
 	}
@@ -212,11 +213,11 @@ func (x *file) create() error {
 	if err := syncFolder(filepath.Dir(x.path)); err != nil {
 		return err
 	}
-	return x.first()
+	return x.writeFirst()
 }
 
-// first writes the first line of the file: Begin in a new log, else Rotated.
-func (x *file) first() error {
+// writeFirst writes the first line of the file: Begin in a new log, else Rotated.
+func (x *file) writeFirst() error {
 	kind := Rotated
 	if x.head.N == 0 {
 		kind = Begin
@@ -244,8 +245,8 @@ func (x *file) rotate() error {
 	return x.create()
 }
 
-// before returns the head of the last rotated file, or the zero head if no file was rotated.
-func (x *file) before() (Head, error) {
+// rotatedHead returns the head of the last rotated file, or the zero head if no file was rotated.
+func (x *file) rotatedHead() (Head, error) {
 	old, err := rotated(x.path)
 	if err != nil || len(old) == 0 {
 		return Head{}, err
@@ -291,7 +292,7 @@ func rotated(path string) ([]string, error) {
 }
 
 // lastLine returns the last complete line of f without its line end, and the size of f up to and including that line. torn describes the
-// bytes after it; nil: none. line is nil if f has no complete line.
+// bytes after it; nil: none. line is nil if f has no complete line. It reads a growing part of the end of f until the part contains the line.
 func lastLine(f *os.File) (line []byte, size int64, torn *Torn, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -307,16 +308,17 @@ func lastLine(f *os.File) (line []byte, size int64, torn *Torn, err error) {
 		if _, err := f.ReadAt(b, start); err != nil && !errors.Is(err, io.EOF) {
 			return nil, 0, nil, err
 		}
+		// The line is between the last two line ends; an index is -1 if there is none.
 		last := bytes.LastIndexByte(b, '\n')
-		from := bytes.LastIndexByte(b[:max(last, 0)], '\n')
-		if start > 0 && (last < 0 || from < 0) {
+		previous := bytes.LastIndexByte(b[:max(last, 0)], '\n')
+		if start > 0 && (last < 0 || previous < 0) {
 			continue
 		}
 		if rest := b[last+1:]; len(rest) > 0 {
 			torn = &Torn{Bytes: int64(len(rest)), Hash: sumOf(rest)}
 		}
 		if last >= 0 {
-			line = b[from+1 : last]
+			line = b[previous+1 : last]
 		}
 		return line, start + int64(last) + 1, torn, nil
 	}

@@ -15,6 +15,10 @@ import (
 	"github.com/lathe-run/lathe/internal/digest"
 )
 
+// This file defines the lines of a log, which are JSON objects such as
+//
+//	{"n":7,"time":"…","prev":"9f86d0…","kind":"event","principal":"ann","content_hash":"sha256:…","event":{"event_id":3,"type":"RunFinished",…}}
+
 // MaxLine is the largest size of a line in bytes. The text of an event that would exceed it is left out.
 const MaxLine = 64 << 20
 

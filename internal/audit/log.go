@@ -133,14 +133,14 @@ const opWrite = "audit: write"
 func (l *Log) add(ctx context.Context, line *Line) error {
 	l.mu.Lock()
 	b := l.next
-	first := b == nil
-	if first {
+	isWriter := b == nil // this goroutine writes the batch
+	if isWriter {
 		b = &batch{done: make(chan struct{})}
 		l.next = b
 	}
 	b.lines = append(b.lines, line)
 	l.mu.Unlock()
-	if first {
+	if isWriter {
 		l.turn <- struct{}{} // other goroutines add to the batch in the meantime
 		l.mu.Lock()
 		l.next = nil

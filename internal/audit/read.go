@@ -193,21 +193,23 @@ func readLines(f *os.File, fn func([]byte) bool) (rest int64, err error) {
 	}
 }
 
-// A chain checks each line against the previous one. It passes a line to fn after the next line, or the end, has confirmed its hash.
+// A chain checks each line against the previous one. It passes a line to fn after the next line, or the end, has confirmed its hash. The
+// chain ends with over or broken.
 type chain struct {
 	fn   func(*Entry) bool
-	file string
-	at   int
-	over bool // fn returned false
+	file string // name of the current file
+	at   int    // line number in it
+	over bool   // fn returned false
 
-	last    Head
-	pending *Entry
+	last    Head   // of the last line that was read
+	pending *Entry // the last line, which was not passed to fn; nil: no line was read
 	// doubt is the first of two lines of which the second does not contain the hash of the first. The third line decides which of the two
-	// was changed.
+	// was changed, and then breaks the chain.
 	doubt  *Break
 	broken *Break
 }
 
+// line checks the next line. It returns false if the chain has ended.
 func (c *chain) line(raw []byte) bool {
 	c.at++
 	here := &Break{File: c.file, Line: c.at}

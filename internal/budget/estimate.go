@@ -32,6 +32,10 @@ var (
 	nestedNames   = rawjson.NewNames("generationConfig", "generation_config", "options", "chat_template_kwargs", "extra_body") // objects that can contain these members, too
 )
 
+// This file computes the most that a call can use. It reads the members of a request that limit its answer, in the forms of all protocols:
+//
+//	{"max_tokens":100,"n":2}   {"generationConfig":{"maxOutputTokens":100,"candidateCount":2}}
+
 // asked is what a request asks for in addition to its conversation: lengths, number and price of answers.
 type asked struct {
 	output, choices int64
@@ -43,37 +47,46 @@ type asked struct {
 	surcharge       string // member for which the vendor charges another price; "": none
 }
 
-// take reads a member of the request. own: the configuration sets the member.
-func (a *asked) take(name string, value []byte, own bool) {
-	switch {
+// A member is a member of a request, or of an object in it.
+type member struct {
+	name       string
+	value      []byte
+	configured bool // the configuration sets it, not the client
+}
+
+// take reads a member of the request.
+func (a *asked) take(m member) {
+	switch name := m.name; {
 	case wireLimits.Has(name), otherLimits.Has(name):
-		a.output = max(a.output, a.number(name, value, own, 1))
-		if strings.TrimSpace(string(value)) == "null" {
+		a.output = max(a.output, a.number(m, 1))
+		if strings.TrimSpace(string(m.value)) == "null" {
 			a.open = true
-			if !own && otherLimits.Has(name) {
+			if !m.configured && otherLimits.Has(name) {
 				a.unbounded = name
 			}
 		}
 	case thinkingNames.Has(name):
-		a.thinking = max(a.thinking, a.number(name, value, own, 0)) // 0 is valid: no thinking
+		a.thinking = max(a.thinking, a.number(m, 0)) // 0 is valid: no thinking
 	case choiceNames.Has(name):
-		a.choices = max(a.choices, a.number(name, value, own, math.MinInt32)) // every value is valid: at least one answer is counted
+		a.choices = max(a.choices, a.number(m, math.MinInt32)) // every value is valid: at least one answer is counted
 	case nestedNames.Has(name):
-		for name, value := range object(value) {
-			a.take(rawjson.Text(name), value, own)
+		for name, value := range object(m.value) {
+			a.take(member{rawjson.Text(name), value, m.configured})
 		}
 	case name == "reasoning" || name == "thinking":
-		for inner, value := range object(value) {
-			switch inner := rawjson.Text(inner); {
-			case name == "thinking" && inner == "budget_tokens":
-				a.budgetTokens = max(a.budgetTokens, a.number(name+"."+inner, value, own, 0))
+		for inner, value := range object(m.value) {
+			inner := rawjson.Text(inner)
+			part := member{name + "." + inner, value, m.configured}
+			switch {
+			case part.name == "thinking.budget_tokens":
+				a.budgetTokens = max(a.budgetTokens, a.number(part, 0))
 			case thoughtNames.Has(inner):
-				a.thinking = max(a.thinking, a.number(name+"."+inner, value, own, 0))
+				a.thinking = max(a.thinking, a.number(part, 0))
 			}
 		}
 	case name == "prediction":
-		a.predicted += int64(len(value))
-	case !own && costsMore(name, value):
+		a.predicted += int64(len(m.value))
+	case !m.configured && costsMore(name, m.value):
 		a.surcharge = name
 	}
 }
@@ -81,8 +94,8 @@ func (a *asked) take(name string, value []byte, own bool) {
 // number returns the value of a limit, rounded up to a whole number. It returns 0 for null, which means that the member is absent, and for
 // a value that is not a number of at least least. Such a value means the server's own limit in the configuration; in a request it is
 // refused, because servers treat it as no limit.
-func (a *asked) number(name string, raw []byte, own bool, least float64) int64 {
-	text := strings.TrimSpace(string(raw))
+func (a *asked) number(m member, least float64) int64 {
+	text := strings.TrimSpace(string(m.value))
 	if text == "null" {
 		return 0
 	}
@@ -90,10 +103,10 @@ func (a *asked) number(name string, raw []byte, own bool, least float64) int64 {
 	switch {
 	case err == nil && f >= least || errors.Is(err, strconv.ErrRange) && f > 0:
 		return int64(math.Ceil(min(max(f, 0), math.MaxInt32)))
-	case own:
+	case m.configured:
 		a.open = true
 	default:
-		a.unbounded = name
+		a.unbounded = m.name
 	}
 	return 0
 }
@@ -144,19 +157,19 @@ func costsMore(name string, value []byte) bool {
 // asks returns what the request asks for. Members that the configuration sets have precedence over those of the client.
 func (m *modelMeter) asks(req *lathe.Request) asked {
 	a := asked{choices: 1}
-	own := func(name string) bool {
-		return slices.ContainsFunc(m.model.Overrides, func(o lathe.Member) bool { return o.Name == name })
+	take := func(name string, value []byte) {
+		configured := slices.ContainsFunc(m.model.Overrides, func(o lathe.Member) bool { return o.Name == name })
+		a.take(member{name, value, configured})
 	}
 	if p := req.Sampling.MaxTokens; p != nil {
 		a.output = int64(max(*p, 0))
 	}
 	for _, o := range req.Overrides {
-		a.take(o.Name, o.Value, own(o.Name))
+		take(o.Name, o.Value)
 	}
 	if relayed := relayedBody(req); relayed != nil {
 		for name, value := range rawjson.Members(relayed) {
-			name := rawjson.Text(name)
-			a.take(name, value, own(name))
+			take(rawjson.Text(name), value)
 		}
 	}
 	return a
@@ -174,10 +187,11 @@ func relayedBody(req *lathe.Request) []byte {
 // request; 0: none.
 func (m *modelMeter) most(req *lathe.Request, a *asked, wire lathe.Wire) (input, output int64, limit int) {
 	input, output = inputTokens(req), a.output
+	isMessages := wire == lathe.WireMessages
 	usual := int64(m.model.MaxTokens)
-	if m.model.OutputLimit > 0 && (wire != lathe.WireMessages || usual <= 0) { // Messages requires a limit: MaxTokens is sent
+	if m.model.OutputLimit > 0 && (!isMessages || usual <= 0) { // Messages requires a limit: MaxTokens is sent
 		usual = m.model.OutputLimit
-	} else if wire != lathe.WireMessages && output == 0 {
+	} else if !isMessages && output == 0 {
 		limit = m.model.MaxTokens
 	}
 	if output == 0 || a.open {
@@ -186,7 +200,7 @@ func (m *modelMeter) most(req *lathe.Request, a *asked, wire lathe.Wire) (input,
 	if b := req.Sampling.ReasoningBudget; b != nil && int64(*b) >= output { // between tool calls, thinking does not count towards the limit
 		output += int64(*b)
 	}
-	if wire != lathe.WireMessages { // for Messages, thinking.budget_tokens is already counted as ReasoningBudget
+	if !isMessages { // for Messages, thinking.budget_tokens is already counted as ReasoningBudget
 		output += a.budgetTokens
 	}
 	output += a.thinking
@@ -196,7 +210,7 @@ func (m *modelMeter) most(req *lathe.Request, a *asked, wire lathe.Wire) (input,
 
 // inputTokens returns the largest possible number of tokens of a request.
 func inputTokens(req *lathe.Request) int64 {
-	n := perRequest
+	n := perRequest + len(req.Sampling.ResponseFormat)
 	for i := range req.Messages {
 		n += messageTokens(&req.Messages[i])
 	}
@@ -206,12 +220,11 @@ func inputTokens(req *lathe.Request) int64 {
 	for _, t := range req.HostedTools {
 		n += perTool + len(t)
 	}
-	n += len(req.Sampling.ResponseFormat)
-	overrides := 0
+	n = max(n, relayedTokens(req))
 	for _, o := range req.Overrides {
-		overrides += len(o.Name) + len(o.Value)
+		n += len(o.Name) + len(o.Value)
 	}
-	return int64(max(n, relayedTokens(req)) + overrides)
+	return int64(n)
 }
 
 // relayedTokens returns the largest possible number of tokens of a relayed body, 0 without one. The body can contain more than the request,

@@ -72,12 +72,12 @@ type Meter struct {
 
 // New returns a meter that records in the ledger. Until [Meter.SetKeys] is called, no call has a budget.
 func New(ledger store.Ledger, opts *Options) *Meter {
-	m := &Meter{ledger: ledger, log: slog.New(slog.DiscardHandler), now: time.Now, process: rand.Text()}
-	if opts != nil && opts.Log != nil {
-		m.log = opts.Log
+	if opts == nil {
+		opts = &Options{}
 	}
-	if opts != nil && opts.Now != nil {
-		m.now = opts.Now
+	m := &Meter{ledger: ledger, log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), now: opts.Now, process: rand.Text()}
+	if m.now == nil {
+		m.now = time.Now
 	}
 	m.keys.Store(&keySet{})
 	m.pending.init()

@@ -87,12 +87,11 @@ func (p *pending) close() {
 // Flush blocks until the usage of all calls that have ended is recorded. It returns the error of an attempt that fails in the meantime.
 func (m *Meter) Flush(ctx context.Context) error {
 	p := &m.pending
-	wake := context.AfterFunc(ctx, func() {
+	defer context.AfterFunc(ctx, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.changed.Broadcast()
-	})
-	defer wake()
+	})()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, failures := p.taken, p.failures
@@ -119,7 +118,6 @@ func (m *Meter) Flush(ctx context.Context) error {
 
 // record records batches until the meter is closed. A batch that fails is repeated with the same id, so that it counts once.
 func (m *Meter) record() {
-	ctx := context.Background()
 	for {
 		rows, ok := m.pending.take()
 		if !ok {
@@ -127,8 +125,8 @@ func (m *Meter) record() {
 		}
 		id := fmt.Sprintf("%s-%d", m.process, m.serial.Add(1))
 		for {
-			one, cancel := context.WithTimeout(ctx, settleTimeout)
-			err := m.ledger.Record(one, id, m.now(), rows)
+			ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+			err := m.ledger.Record(ctx, id, m.now(), rows)
 			cancel()
 			m.pending.done(err)
 			if err == nil {

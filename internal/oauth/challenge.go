@@ -1,5 +1,9 @@
 package oauth
 
+// This file reads the answer of a server to a request without an accepted token, such as
+//
+//	WWW-Authenticate: Bearer resource_metadata="https://x.example/meta", scope="read write", error="insufficient_scope"
+
 import (
 	"net/http"
 	"slices"
@@ -36,7 +40,8 @@ func readChallenge(h http.Header) challenge {
 		}
 		for _, one := range list {
 			bearer, bound := one.Scheme == "bearer", one.Scheme == "dpop"
-			if c.bearer || !bearer && (!bound || c.bound) {
+			better := bearer && !c.bearer || bound && !c.bearer && !c.bound
+			if !better {
 				continue
 			}
 			c = challenge{bearer: bearer, bound: bound, metadata: one.Params["resource_metadata"], code: one.Params["error"]}

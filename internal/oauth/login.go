@@ -84,7 +84,7 @@ type attempt struct {
 // redirect URI is free.
 func (a *attempt) prepare(ctx context.Context) error {
 	c, as := a.c, &a.place.as
-	same := c.entry.Issuer == as.Issuer
+	same := c.entry.Issuer == as.Issuer // the stored entry belongs to this authorization server
 	var granted []string
 	if same {
 		granted = c.entry.Scopes
@@ -102,13 +102,15 @@ func (a *attempt) prepare(ctx context.Context) error {
 		a.back, err = listen(ctx, strconv.Itoa(c.conf.RedirectPort), a.state)
 		return err
 	}
-	if old := c.entry.Client; same && old.usable(c.now()) && (c.conf.RedirectPort == 0 || old.port() == strconv.Itoa(c.conf.RedirectPort)) {
+	old, port := c.entry.Client, strconv.Itoa(c.conf.RedirectPort)
+	fitsPort := c.conf.RedirectPort == 0 || old.port() == port
+	if same && old.usable(c.now()) && fitsPort {
 		if a.back, err = listen(ctx, old.port(), a.state); err == nil {
 			a.client = old
 			return nil
 		}
 	}
-	if a.back, err = listen(ctx, strconv.Itoa(c.conf.RedirectPort), a.state); err != nil {
+	if a.back, err = listen(ctx, port, a.state); err != nil {
 		return err
 	}
 	if a.client, err = c.register(ctx, as, a.back.redirect(), a.scopes); err != nil {
@@ -138,7 +140,7 @@ func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
 		return nil, fmt.Errorf("exchanging the code: %w", err)
 	}
 	a.c.entry = e
-	if err := a.c.store.change(a.c.conf.Name, func(entry) (*entry, bool) { return &e, false }); err != nil {
+	if err := a.c.store.change(a.c.conf.Name, func(*entry) *entry { return &e }); err != nil {
 		return nil, err
 	}
 	a.c.stored = e
@@ -152,5 +154,5 @@ func (c *Client) Logout() error {
 	defer c.mu.Unlock()
 	c.setEntry(entry{})
 	c.publish()
-	return c.store.change(c.conf.Name, func(entry) (*entry, bool) { return nil, false })
+	return c.store.change(c.conf.Name, func(*entry) *entry { return nil })
 }

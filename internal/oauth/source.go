@@ -93,12 +93,14 @@ func (c *Client) owns(e *entry) bool {
 // save stores the current entry, unless another process has stored other tokens since the entry was read, for example after a login. Those
 // tokens have precedence: the client then uses them.
 func (c *Client) save() error {
-	err := c.store.change(c.conf.Name, func(kept entry) (*entry, bool) {
-		if c.owns(&kept) && (kept.AccessToken != c.stored.AccessToken || kept.RefreshToken != c.stored.RefreshToken) {
-			c.setEntry(kept)
-			return nil, true
+	err := c.store.change(c.conf.Name, func(stored *entry) *entry {
+		if c.owns(stored) && (stored.AccessToken != c.stored.AccessToken || stored.RefreshToken != c.stored.RefreshToken) {
+			c.setEntry(*stored)
 		}
-		return &c.entry, reflect.DeepEqual(kept, c.entry)
+		if reflect.DeepEqual(*stored, c.entry) {
+			return stored
+		}
+		return &c.entry
 	})
 	if err != nil {
 		return err

@@ -91,20 +91,21 @@ func (s *Store) get(name string) (entry, error) {
 	return file.Servers[name], nil
 }
 
-// change replaces the entry with this name by the result of fn for the stored entry, while other processes cannot change the file. If keep
-// is true, the entry does not change; otherwise an e of nil removes it.
-func (s *Store) change(name string, fn func(kept entry) (e *entry, keep bool)) error {
+// change replaces the entry with this name by the result of fn for the stored entry, while other processes cannot change the file. fn returns
+// stored if the entry must not change, and nil to remove it.
+func (s *Store) change(name string, fn func(stored *entry) *entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set := func(f *storeFile) (changed bool) {
-		e, keep := fn(f.Servers[name])
-		switch {
-		case keep:
+		stored := f.Servers[name]
+		next := fn(&stored)
+		switch next {
+		case &stored:
 			return false
-		case e == nil:
+		case nil:
 			delete(f.Servers, name)
 		default:
-			f.Servers[name] = *e
+			f.Servers[name] = *next
 		}
 		return true
 	}

@@ -194,9 +194,10 @@ func TestALoginMeanwhileCounts(t *testing.T) {
 	c := loggedIn(t, w, store)
 	w.revoke("token-1")
 	w.token = func(url.Values, http.Header) (int, map[string]any) {
-		if err := store.change("notes", func(e entry) (*entry, bool) {
+		if err := store.change("notes", func(stored *entry) *entry {
+			e := *stored
 			e.AccessToken, e.RefreshToken = "token-by-login", "refresh-by-login"
-			return &e, false
+			return &e
 		}); err != nil {
 			t.Error(err)
 		}

@@ -276,12 +276,9 @@ func isSubject(s string) bool {
 // verify checks the signature of a token with the keys of the issuer. It fetches them again if the token names an unknown key.
 func (p *Provider) verify(ctx context.Context, signed *jose.JSONWebSignature) error {
 	head := signed.Signatures[0].Header
-	for fetch := range 2 {
-		wait := refreshEvery
-		if fetch > 0 {
-			wait = unknownEvery
-		}
-		keys, err := p.keysOf(ctx, head.KeyID, jose.SignatureAlgorithm(head.Algorithm), wait, fetch > 0)
+	algorithm := jose.SignatureAlgorithm(head.Algorithm)
+	for _, when := range []fetchTime{whenOld, atOnce} {
+		keys, err := p.keysOf(ctx, head.KeyID, algorithm, when)
 		if err != nil {
 			return err
 		}
@@ -299,7 +296,7 @@ func (p *Provider) verify(ctx context.Context, signed *jose.JSONWebSignature) er
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.matching(head.KeyID, jose.SignatureAlgorithm(head.Algorithm))) > 0 {
+	if len(p.matching(head.KeyID, algorithm)) > 0 {
 		return refuse(Signature, "the token's signature is wrong")
 	}
 	if p.failure != nil {
@@ -308,18 +305,26 @@ func (p *Provider) verify(ctx context.Context, signed *jose.JSONWebSignature) er
 	return refuse(UnknownKey, "the issuer does not publish the key of the token")
 }
 
-// keysOf returns the keys that may have signed a token. It fetches keys first if there are no valid ones, or if fetch is true, unless the
-// last fetch began less than wait ago. If the keys are an hour old, it starts a fetch and does not wait for it.
-func (p *Provider) keysOf(ctx context.Context, id string, alg jose.SignatureAlgorithm, wait time.Duration, fetch bool) ([]jose.JSONWebKey, error) {
+// A fetchTime says when keys are fetched again.
+type fetchTime int
+
+const (
+	whenOld fetchTime = iota // at refreshAfter; the old keys are used in the meantime
+	atOnce
+)
+
+// keysOf returns the keys that may have signed a token. It fetches keys first if there are no valid ones, or at once, unless the last fetch
+// began less than refreshEvery (whenOld) or unknownEvery (atOnce) ago.
+func (p *Provider) keysOf(ctx context.Context, id string, alg jose.SignatureAlgorithm, when fetchTime) ([]jose.JSONWebKey, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.opts.Now()
-	if p.fetched.IsZero() {
-		fetch, wait = true, unknownEvery
+	now, wait := p.opts.Now(), refreshEvery
+	if when == atOnce || p.fetched.IsZero() {
+		when, wait = atOnce, unknownEvery
 	}
 	age := now.Sub(p.fetched)
 	switch {
-	case fetch || age >= keysHoldUntil:
+	case when == atOnce || age >= keysHoldUntil:
 		if err := p.refresh(ctx, wait); err != nil {
 			return nil, err
 		}
@@ -396,8 +401,8 @@ func (p *Provider) start(wait time.Duration) {
 		keys, err := p.fetch(ctx)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.flight = nil
-		if p.failure = err; err == nil {
+		p.flight, p.failure = nil, err
+		if err == nil {
 			p.keys, p.fetched = keys, now
 		}
 		close(flight)

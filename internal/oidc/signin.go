@@ -115,14 +115,15 @@ func (p *Provider) metadata(ctx context.Context) (*Metadata, error) {
 	}
 	now := p.opts.Now()
 	if d := &p.discovered; d.meta == nil || now.Sub(d.at) >= metadataHolds {
-		if !d.tried.IsZero() && now.Sub(d.tried) < unknownEvery && d.err != nil {
+		if d.err != nil && now.Sub(d.tried) < unknownEvery {
 			return nil, &Error{Unavailable, "the issuer's discovery document could not be fetched", d.err}
 		}
 		// Other sign-ins wait for this fetch: it must not end with the current one.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 		defer cancel()
 		m, err := p.Discover(ctx)
-		if d.tried, d.err = p.opts.Now(), err; err != nil {
+		d.tried, d.err = p.opts.Now(), err
+		if err != nil {
 			return nil, &Error{Unavailable, "the issuer's discovery document could not be fetched", err}
 		}
 		d.meta, d.at = m, now

@@ -1,13 +1,19 @@
 package wasmrt
 
+// This file reads the instructions of functions.
+
 import "fmt"
 
 const (
-	opBlock = 0x02
-	opLoop  = 0x03
-	opIf    = 0x04
-	opElse  = 0x05
-	opEnd   = 0x0b
+	opBlock     = 0x02
+	opLoop      = 0x03
+	opIf        = 0x04
+	opElse      = 0x05
+	opEnd       = 0x0b
+	opCall      = 0x10
+	opGetGlobal = 0x23
+	opSetGlobal = 0x24
+	opConst     = 0x41 // of i32
 )
 
 // operandKinds has a letter for each instruction: the form of its operands.
@@ -60,7 +66,7 @@ func (m *meter) operands(op byte) uint32 {
 		r.below(m.globals, "a global")
 	case 'T':
 		r.leb()
-		if op == 0x26 {
+		if op == 0x26 { // table.set
 			m.shape.notRestorable = true
 		}
 		return weightAccess
@@ -80,7 +86,7 @@ func (m *meter) rareOperands(op byte) uint32 {
 	switch operandKinds[op] {
 	case 'z':
 		r.zero()
-		if op == 0x40 {
+		if op == 0x40 { // memory.grow
 			return weightBulk
 		}
 	case 'c':
@@ -127,7 +133,7 @@ func (m *meter) write(op byte, function uint32) {
 
 // call writes a call of a function and returns its weight.
 func (m *meter) call(function uint32) uint32 {
-	m.write(0x10, m.moved(m.r, function))
+	m.write(opCall, m.moved(m.r, function))
 	m.calls, m.made = true, m.made+uint64(m.mostResults)
 	if function < m.importedFuncs {
 		return weightAccess // host functions check the context themselves
@@ -150,7 +156,7 @@ func (m *meter) misc(op byte) uint32 {
 			r.zero()
 		}
 		if m.metered {
-			m.out = uleb(append(m.out, 0x10), m.helper(funcFill+uint32(11-op)))
+			m.out = uleb(append(m.out, opCall), m.helper(funcFill+uint32(11-op))) // funcCopy for 10
 			m.from = r.i
 		}
 		return weightAccess
@@ -179,14 +185,14 @@ func (m *meter) misc(op byte) uint32 {
 func (r *reader) simd() {
 	op := r.byte()
 	switch {
-	case op <= 11, op == 92, op == 93:
+	case op <= 11, op == 92, op == 93: // loads and stores
 		r.leb()
 		r.leb()
-	case op == 12, op == 13:
+	case op == 12, op == 13: // v128.const, shuffle
 		r.bytes(16)
-	case op >= 21 && op <= 34:
+	case op >= 21 && op <= 34: // a lane
 		r.byte()
-	case op >= 84 && op <= 91:
+	case op >= 84 && op <= 91: // loads and stores of a lane
 		r.leb()
 		r.leb()
 		r.byte()

@@ -150,24 +150,20 @@ func (f *rootFS) Rename(from, to string) esys.Errno {
 	return f.change(func() error { return f.root.Rename(local(from), local(to)) })
 }
 
-func (f *rootFS) Rmdir(name string) esys.Errno {
-	return f.remove(name, true)
-}
+func (f *rootFS) Rmdir(name string) esys.Errno  { return f.remove(name, fs.ModeDir) }
+func (f *rootFS) Unlink(name string) esys.Errno { return f.remove(name, 0) }
 
-func (f *rootFS) Unlink(name string) esys.Errno {
-	return f.remove(name, false)
-}
-
-func (f *rootFS) remove(name string, dir bool) esys.Errno {
+// remove removes a folder if kind is [fs.ModeDir], and any other file if it is 0.
+func (f *rootFS) remove(name string, kind fs.FileMode) esys.Errno {
 	info, err := f.root.Lstat(local(name))
 	switch {
 	case !f.write:
 		return esys.EROFS
 	case err != nil:
 		return errno(err)
-	case dir && !info.IsDir():
+	case kind.IsDir() && !info.IsDir():
 		return esys.ENOTDIR
-	case !dir && info.IsDir():
+	case !kind.IsDir() && info.IsDir():
 		return esys.EISDIR
 	}
 	return errno(f.root.Remove(local(name)))

@@ -73,7 +73,7 @@ func (f *HostFunc) wrap() api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		inst := instanceOf(ctx)
 		if inst.mod == nil { // the start section of a module that is not metered runs during instantiation
-			inst.adopt(mod)
+			inst.mod = mod
 		}
 		inst.env.hostCall()
 		if err := fn(ctx, inst, stack); err != nil {

@@ -1,5 +1,7 @@
 package wasmrt
 
+import "cmp"
+
 // Limits of a module and its instances. The comment of each field states its default, for 0, and its name in Error.Limit.
 type Limits struct {
 	ModuleBytes   int    // 16 MiB; of the binary ("module_bytes")
@@ -28,36 +30,15 @@ const (
 
 // WithDefaults returns l with each zero field replaced by its default.
 func (l Limits) WithDefaults() Limits {
-	if l.ModuleBytes == 0 {
-		l.ModuleBytes = 16 << 20
-	}
-	if l.Functions == 0 {
-		l.Functions = 50_000
-	}
-	if l.FunctionBytes == 0 {
-		l.FunctionBytes = 1 << 20
-	}
-	if l.MemoryPages == 0 {
-		l.MemoryPages = 1_024
-	}
-	l.MemoryPages = min(l.MemoryPages, 65_535)
-	if l.TableElements == 0 {
-		l.TableElements = 100_000
-	}
-	if l.HostCalls == 0 {
-		l.HostCalls = 1_000_000
-	}
-	if l.StdoutBytes == 0 {
-		l.StdoutBytes = 64 << 10
-	}
-	if l.FileBytes == 0 {
-		l.FileBytes = 64 << 20
-	}
-	if l.OpenFiles == 0 {
-		l.OpenFiles = 64
-	}
-	if l.NewFiles == 0 {
-		l.NewFiles = 1_000
-	}
+	l.ModuleBytes = cmp.Or(l.ModuleBytes, 16<<20)
+	l.Functions = cmp.Or(l.Functions, 50_000)
+	l.FunctionBytes = cmp.Or(l.FunctionBytes, 1<<20)
+	l.MemoryPages = min(cmp.Or(l.MemoryPages, 1_024), 65_535)
+	l.TableElements = cmp.Or(l.TableElements, 100_000)
+	l.HostCalls = cmp.Or(l.HostCalls, 1_000_000)
+	l.StdoutBytes = cmp.Or(l.StdoutBytes, 64<<10)
+	l.FileBytes = cmp.Or(l.FileBytes, 64<<20)
+	l.OpenFiles = cmp.Or(l.OpenFiles, 64)
+	l.NewFiles = cmp.Or(l.NewFiles, 1_000)
 	return l
 }

@@ -90,21 +90,22 @@ func (w *rewriter) helpers() uint32 {
 // module because tick is an import.
 func (w *rewriter) helper(n uint32) uint32 { return w.importedFuncs + 1 + w.ownFuncs + n }
 
-// charge appends code that subtracts weight from the fuel: inline if inPlace is set, else a call, which is shorter.
-func (w *rewriter) charge(b []byte, weight uint32, inPlace bool) []byte {
-	if !inPlace {
-		return uleb(append(sleb(append(b, 0x41), weight), 0x10), w.helper(funcCharge))
-	}
-	b = sleb(append(uleb(append(b, 0x23), w.globals), 0x41), weight)
-	return w.spend(b)
+// charge appends a call that subtracts weight from the fuel.
+func (w *rewriter) charge(b []byte, weight uint32) []byte {
+	return uleb(append(sleb(append(b, opConst), weight), opCall), w.helper(funcCharge))
 }
 
-// spend appends code that subtracts the value on the stack from the fuel, and refuels if the fuel is below zero.
+// chargeInline appends code that does what charge does without a call, which is faster and longer.
+func (w *rewriter) chargeInline(b []byte, weight uint32) []byte {
+	return w.spend(sleb(append(uleb(append(b, opGetGlobal), w.globals), opConst), weight))
+}
+
+// spend appends code that subtracts from the fuel, which is on the stack, the value above it, and refuels if the fuel is below zero.
 func (w *rewriter) spend(b []byte) []byte {
-	b = uleb(append(b, 0x6b, 0x24), w.globals)         // sub, global.set
-	b = uleb(append(b, 0x23), w.globals)               // global.get
-	b = append(b, 0x41, 0, 0x48, 0x04, 0x40, 0x10)     // < 0, if, call
-	return append(uleb(b, w.helper(funcRefuel)), 0x0b) // end
+	b = uleb(append(b, 0x6b, opSetGlobal), w.globals)   // sub, global.set
+	b = uleb(append(b, opGetGlobal), w.globals)         // global.get
+	b = append(b, opConst, 0, 0x48, opIf, 0x40, opCall) // < 0, if, call
+	return append(uleb(b, w.helper(funcRefuel)), opEnd) // end
 }
 
 // helperTypes appends the entries of the added functions in the function section.
@@ -117,54 +118,58 @@ func (w *rewriter) helperTypes(b []byte) []byte {
 
 // helperCode appends the entries of the added functions in the code section.
 func (w *rewriter) helperCode(b []byte) []byte {
-	refuel := uleb(append(sleb([]byte{0x41}, fullFuel), 0x24), w.globals)
-	refuel = uleb(append(refuel, 0x10), w.importedFuncs) // tick
-	charge := w.spend(append(uleb([]byte{0x23}, w.globals), 0x20, 0))
+	refuel := uleb(append(sleb([]byte{opConst}, fullFuel), opSetGlobal), w.globals)
+	refuel = uleb(append(refuel, opCall), w.importedFuncs) // tick
+	charge := w.spend(append(uleb([]byte{opGetGlobal}, w.globals), get0...))
 	var start []byte
 	if w.starts {
-		start = uleb([]byte{0x10}, w.start)
+		start = uleb([]byte{opCall}, w.start)
 	}
-	for _, body := range [][]byte{refuel, charge, start, w.bulk(false), w.bulk(true)}[:w.helpers()] {
+	for _, body := range [][]byte{refuel, charge, start, w.bulk(memoryFill), w.bulk(memoryCopy)}[:w.helpers()] {
 		b = uleb(b, len(body)+2)
-		b = append(append(append(b, 0), body...), 0x0b)
+		b = append(append(append(b, 0), body...), opEnd) // 0 locals
 	}
 	return b
 }
 
 const (
+	memoryFill = "\xfc\x0b\x00"
+	memoryCopy = "\xfc\x0a\x00\x00"
+	// local.get of the parameters: the destination, the value or the source, and the length
 	get0, get1, get2 = "\x20\x00", "\x20\x01", "\x20\x02"
 	// end64 adds the length to the address on the stack, in 64 bits, and compares the sum with the size of the memory.
 	end64 = "\xad" + get2 + "\xad\x7c" + "\x3f\x00\xad\x42\x10\x86" + "\x56"
 )
 
-// bulk returns the code of memory.fill or memory.copy in chunks, for any length. An operation out of bounds traps before a byte is
-// written, and copying uses the direction in which no byte is overwritten before it is read.
-func (w *rewriter) bulk(copies bool) []byte {
-	op := get0 + get1 + get2 + "\xfc\x0b\x00"
-	if copies {
-		op = get0 + get1 + get2 + "\xfc\x0a\x00\x00"
-	}
-	chunk := string(sleb([]byte{0x41}, chunkBytes))
-	one := func(b []byte, ops string) []byte { // one chunk at the addresses and of the length that ops push
-		return append(w.charge(b, chunkBytes>>chunkShift, false), ops...)
+// bulk returns the code of instruction, memoryFill or memoryCopy, in chunks, for any length. An operation out of bounds traps before a byte is
+// written, and copying uses the direction in which no byte is overwritten before it is read. For memoryFill it is
+//
+//	if length > chunk && destination+length is in memory {
+//		do { charge; fill(destination, value, chunk); destination += chunk; length -= chunk } while length > chunk
+//	}
+//	spend(length >> chunkShift); fill(destination, value, length)
+func (w *rewriter) bulk(instruction string) []byte {
+	chunk := string(sleb([]byte{opConst}, chunkBytes))
+	one := func(b []byte, code string) []byte { // code processes one chunk
+		return append(w.charge(b, chunkBytes>>chunkShift), code...)
 	}
 	shorten := get2 + chunk + "\x6b\x21\x02"
 	again := get2 + chunk + "\x4b\x0d\x00" // br_if 0 if more than one chunk is left
 	advance := func(local string) string { return "\x20" + local + chunk + "\x6a\x21" + local }
 
 	b := append([]byte("\x02\x40"+get2+chunk+"\x4d\x0d\x00"), get0+end64+"\x0d\x00"...) // block: leave it if short, or out of bounds
-	if copies {
+	if instruction == memoryCopy {
 		b = append(b, get1+end64+"\x0d\x00"+get0+get1+"\x4b\x04\x40"...) // if the destination is above the source
 		b = append(b, "\x03\x40"+shorten...)                             // from the end to the beginning
-		b = one(b, get0+get2+"\x6a"+get1+get2+"\x6a"+chunk+"\xfc\x0a\x00\x00"+again+"\x0b")
+		b = one(b, get0+get2+"\x6a"+get1+get2+"\x6a"+chunk+memoryCopy+again+"\x0b")
 		b = append(b, "\x05\x03\x40"...)
-		b = one(b, get0+get1+chunk+"\xfc\x0a\x00\x00"+advance("\x00")+advance("\x01")+shorten+again+"\x0b\x0b")
+		b = one(b, get0+get1+chunk+memoryCopy+advance("\x00")+advance("\x01")+shorten+again+"\x0b\x0b")
 	} else {
 		b = append(b, "\x03\x40"...)
-		b = one(b, get0+get1+chunk+"\xfc\x0b\x00"+advance("\x00")+shorten+again+"\x0b")
+		b = one(b, get0+get1+chunk+memoryFill+advance("\x00")+shorten+again+"\x0b")
 	}
-	b = append(uleb(append(b, 0x0b, 0x23), w.globals), get2+"\x41"+string(rune(chunkShift))+"\x76"...) // end; the rest
-	return append(w.spend(b), op...)
+	b = append(uleb(append(b, opEnd, opGetGlobal), w.globals), get2+"\x41"+string(rune(chunkShift))+"\x76"...) // length >> chunkShift
+	return append(w.spend(b), get0+get1+get2+instruction...)
 }
 
 // A meter rewrites the code of one function.
@@ -197,7 +202,8 @@ func (v *values) count(op byte, blocks int) {
 	case op >= opBlock && op <= opIf:
 		v.blocks++
 		v.made++
-	case op >= 0x1b && op != 0x20 && op != 0x24 && op != 0x26 && (op < 0x36 || op > 0x3e): // all instructions that push a new value
+	// All instructions that push a new value: not local.get, global.set, table.set and stores.
+	case op >= 0x1b && op != 0x20 && op != opSetGlobal && op != 0x26 && (op < 0x36 || op > 0x3e):
 		v.made++
 	}
 }
@@ -214,7 +220,7 @@ func (v *values) weight(locals uint64) uint32 {
 type piece struct {
 	at     int // offset in meter.out
 	weight uint32
-	loop   bool
+	loop   bool // it is the beginning of the body of a loop
 }
 
 // A frame is an open block. If a frame is split, so are all frames around it.
@@ -227,7 +233,7 @@ type frame struct {
 // meterCode appends the metered instructions of a function, which end with r. locals is the number of its locals without parameters.
 func (w *rewriter) meterCode(dst []byte, r *reader, locals uint64) []byte {
 	m := &meter{rewriter: w, r: r, out: make([]byte, 0, len(r.b)-r.i), frames: make([]frame, 1, 8)}
-	m.start(false)
+	m.start()
 	for len(m.frames) > 0 && r.err == nil {
 		m.instruction()
 	}
@@ -238,17 +244,22 @@ func (w *rewriter) meterCode(dst []byte, r *reader, locals uint64) []byte {
 	done := 0
 	for _, p := range m.pieces {
 		dst = append(dst, m.out[done:p.at]...)
-		if done = p.at; w.metered && (p.loop || p.weight > freePiece) {
-			dst = w.charge(dst, p.weight, p.loop)
+		done = p.at
+		switch {
+		case !w.metered:
+		case p.loop:
+			dst = w.chargeInline(dst, p.weight)
+		case p.weight > freePiece:
+			dst = w.charge(dst, p.weight)
 		}
 	}
 	return append(dst, m.out[done:]...)
 }
 
-// start begins a piece; loop says that it is the body of a loop.
-func (m *meter) start(loop bool) {
+// start begins a piece.
+func (m *meter) start() {
 	m.cur = len(m.pieces)
-	m.pieces = append(m.pieces, piece{at: len(m.out), loop: loop})
+	m.pieces = append(m.pieces, piece{at: len(m.out)})
 }
 
 // split begins a piece inside the open blocks.
@@ -256,7 +267,7 @@ func (m *meter) split() {
 	for i := len(m.frames) - 1; i >= 0 && !m.frames[i].split; i-- {
 		m.frames[i].split = true
 	}
-	m.start(false)
+	m.start()
 }
 
 // instruction reads one instruction and writes it.
@@ -275,29 +286,33 @@ func (m *meter) instruction() {
 	case op >= opBlock && op <= opIf:
 		m.frames = append(m.frames, frame{piece: m.cur, isIf: op == opIf})
 		if op == opLoop {
-			m.start(true)
+			m.start()
+			m.pieces[m.cur].loop = true
 		}
 	case op == opElse || op == opEnd:
-		m.leave(op == opElse)
+		m.leave(op)
 	case weight == weightCall, m.pieces[m.cur].weight > maxPiece:
 		m.split()
 	}
 }
 
-// leave ends a block, or the first half of an if if half is set.
-func (m *meter) leave(half bool) {
+// leave ends a block (opEnd), or the first half of an if (opElse).
+func (m *meter) leave(op byte) {
 	last := len(m.frames) - 1
 	f := m.frames[last]
-	if half {
+	if op == opElse {
 		if !f.isIf {
 			m.r.fail("an else is without its if")
 		}
 		m.frames[last].isIf = false
-	} else if m.frames = m.frames[:last]; last == 0 {
-		return
+	} else {
+		m.frames = m.frames[:last]
+		if last == 0 {
+			return
+		}
 	}
 	if f.split {
-		m.start(false)
+		m.start()
 	} else {
 		m.cur = f.piece
 	}

@@ -74,7 +74,7 @@ func (m *Module) Instantiate(ctx context.Context, opts *InstanceOptions) (*Insta
 		h.Free()
 		return nil, failure(ctx, i.env, err, i.env.refused)
 	}
-	i.adopt(mod)
+	i.mod = mod
 	first := []string{"_initialize"}
 	if m.shape.starts {
 		first = []string{startExport, "_initialize"}
@@ -101,9 +101,6 @@ type Instance struct {
 	spent   bool   // it must not be used again
 	closed  bool
 }
-
-// adopt sets the instance of the engine.
-func (i *Instance) adopt(mod api.Module) { i.mod = mod }
 
 // Data returns the value of [InstanceOptions].Data, or of the last SetData.
 func (i *Instance) Data() any { return i.data }

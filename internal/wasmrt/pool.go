@@ -73,7 +73,7 @@ func (p *Pool) Get(ctx context.Context) (*Instance, error) {
 		}
 	}
 	if p.opts.Idle > 0 {
-		p.remember(i)
+		p.storeState(i)
 	}
 	return i, nil
 }
@@ -93,28 +93,25 @@ func (p *Pool) Put(i *Instance) error {
 }
 
 // trim closes the idle instances.
-func (p *Pool) trim() {
+func (p *Pool) trim() error {
 	p.mu.Lock()
 	idle := p.idle
 	p.idle = nil
-	p.mu.Unlock()
-	for _, i := range idle {
-		_ = i.Close() // the caller only needs the memory
-	}
-}
-
-// Close closes the idle instances. Instances that are put back later are closed, too.
-func (p *Pool) Close() error {
-	p.module.rt.account.remove(p)
-	p.mu.Lock()
-	idle := p.idle
-	p.idle, p.closed = nil, true
 	p.mu.Unlock()
 	var errs []error
 	for _, i := range idle {
 		errs = append(errs, i.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// Close closes the idle instances. Instances that are put back later are closed, too.
+func (p *Pool) Close() error {
+	p.module.rt.account.remove(p)
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	return p.trim()
 }
 
 // Idle returns the number of idle instances.
@@ -133,8 +130,8 @@ type state struct {
 	files   int
 }
 
-// remember stores the state of an instance that was prepared and not used, unless the instance cannot be restored.
-func (p *Pool) remember(i *Instance) {
+// storeState stores the state of an instance that was prepared and not used, unless the instance cannot be restored.
+func (p *Pool) storeState(i *Instance) {
 	i.env.dirty = false // changes before this point belong to the initial state
 	if i.module.shape.notRestorable || i.env.usedRandom || i.spent || i.env.refused != "" {
 		return

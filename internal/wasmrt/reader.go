@@ -9,9 +9,11 @@ import (
 // A reader reads the binary format. After its first error it returns only zeros.
 type reader struct {
 	b   []byte
-	i   int
+	i   int // index of the next byte
 	err error
 }
+
+const cutShort = "the module is cut short"
 
 func (r *reader) fail(text string) {
 	if r.err == nil {
@@ -22,9 +24,7 @@ func (r *reader) fail(text string) {
 
 func (r *reader) byte() byte {
 	if r.i >= len(r.b) {
-		if r.err == nil {
-			r.err = errShort
-		}
+		r.fail(cutShort)
 		return 0
 	}
 	r.i++
@@ -33,10 +33,7 @@ func (r *reader) byte() byte {
 
 func (r *reader) bytes(n uint32) []byte {
 	if uint64(n) > uint64(len(r.b)-r.i) {
-		r.i = len(r.b)
-		if r.err == nil {
-			r.err = errShort
-		}
+		r.fail(cutShort)
 		return nil
 	}
 	r.i += int(n)
@@ -46,10 +43,7 @@ func (r *reader) bytes(n uint32) []byte {
 func (r *reader) u32() uint32 {
 	v, n := binary.Uvarint(r.b[r.i:])
 	if n <= 0 || n > 5 || v > 1<<32-1 {
-		if r.err == nil {
-			r.err = errShort
-		}
-		r.i = len(r.b)
+		r.fail(cutShort)
 		return 0
 	}
 	r.i += n

@@ -165,15 +165,15 @@ func (w *rewriter) importSection(r *reader) []byte {
 	for range n {
 		im := imported{module: r.name(), name: r.name(), kind: r.byte()}
 		switch im.kind {
-		case 0:
+		case 0: // a function
 			r.below(w.types, "a type")
 			w.importedFuncs++
-		case 1:
+		case 1: // a table
 			r.byte()
 			r.limits()
-		case 2:
+		case 2: // a memory
 			r.limits()
-		case 3:
+		case 3: // a global
 			r.byte()
 			r.byte()
 		default:
@@ -258,7 +258,7 @@ func (w *rewriter) globalSection(r *reader) []byte {
 		if mutable == 0 {
 			continue
 		}
-		if kind < 0x7c || kind > 0x7f {
+		if kind < 0x7c || kind > 0x7f { // a vector or a reference
 			w.notRestorable = true
 			continue
 		}
@@ -282,20 +282,20 @@ func (w *rewriter) constExpr(out []byte, r *reader) []byte {
 		switch op := r.byte(); op {
 		case opEnd:
 			return append(out, op)
-		case 0x23:
+		case opGetGlobal:
 			r.below(w.globals, "a global")
-		case 0x41, 0x42:
+		case opConst, 0x42: // i32.const, i64.const
 			r.leb()
-		case 0x43:
+		case 0x43: // f32.const
 			r.bytes(4)
-		case 0x44:
+		case 0x44: // f64.const
 			r.bytes(8)
-		case 0xd0:
+		case 0xd0: // ref.null
 			r.refType()
-		case 0xd2:
+		case 0xd2: // ref.func
 			out = uleb(append(out, op), w.refer(r, r.u32()))
 			from = r.i
-		case 0xfd:
+		case 0xfd: // v128.const
 			if r.byte() != 12 {
 				r.fail("a value is not constant")
 			}
@@ -324,11 +324,11 @@ func (w *rewriter) exportSection(r *reader) []byte {
 			r.fail("an export has a reserved name")
 		}
 		switch kind {
-		case 0:
+		case 0: // a function
 			index = w.moved(r, index)
-		case 1:
+		case 1: // a table
 			w.shape.tables = append(w.shape.tables, tableExport{name, index})
-		case 3:
+		case 3: // a global
 			if index >= w.globals {
 				r.fail("it exports a global that does not exist")
 			}
@@ -343,12 +343,15 @@ func (w *rewriter) exportSection(r *reader) []byte {
 
 // startSection omits the section from a metered module: the start function is called like other functions.
 func (w *rewriter) startSection(r *reader) []byte {
-	if w.start = w.moved(r, r.u32()); w.starts {
+	w.start = w.moved(r, r.u32())
+	if w.starts {
 		return nil
 	}
 	return uleb(nil, w.start)
 }
 
+// elementSection renumbers the functions of tables. A segment begins with three flags: 1: it is not active; 2: an active one names its table,
+// and any other is only declared; 4: its elements are expressions instead of indexes of functions.
 func (w *rewriter) elementSection(r *reader) []byte {
 	n := r.count()
 	out := uleb(nil, n)
@@ -358,15 +361,16 @@ func (w *rewriter) elementSection(r *reader) []byte {
 			r.fail("the functions of a table are in a form that is not supported")
 		}
 		out = uleb(out, form)
+		hasExpressions := form&4 != 0
 		if form&1 == 0 { // an active segment, which has an offset
 			if form&2 != 0 {
 				out = uleb(out, r.u32())
 			}
 			out = w.constExpr(out, r)
 		}
-		if form&3 != 0 {
+		if form&3 != 0 { // a type is written; 0 is that of functions
 			kind := r.byte()
-			if form&4 == 0 && kind != 0 || form&4 != 0 && !isRefType(kind) {
+			if !hasExpressions && kind != 0 || hasExpressions && !isRefType(kind) {
 				r.fail("the elements of a table are of a type that is not supported")
 			}
 			out = append(out, kind)
@@ -374,10 +378,10 @@ func (w *rewriter) elementSection(r *reader) []byte {
 		m := r.count()
 		out = uleb(out, m)
 		for range m {
-			if form&4 == 0 {
-				out = uleb(out, w.refer(r, r.u32()))
-			} else {
+			if hasExpressions {
 				out = w.constExpr(out, r)
+			} else {
+				out = uleb(out, w.refer(r, r.u32()))
 			}
 		}
 		if r.err != nil {
@@ -411,7 +415,8 @@ func (w *rewriter) codeSection(r *reader) []byte {
 			}
 		}
 		body = append(body[:0], code.b[:code.i]...)
-		if body = w.meterCode(body, code, locals); code.err != nil {
+		body = w.meterCode(body, code, locals)
+		if code.err != nil {
 			r.err = code.err
 			return nil
 		}

@@ -1,7 +1,5 @@
 package wasmrt
 
-import "errors"
-
 // A shape is the information about a module that the engine does not provide.
 type shape struct {
 	imports    []imported
@@ -65,5 +63,3 @@ const (
 	globalPrefix = addedPrefix + "global."
 	startExport  = addedPrefix + "start"
 )
-
-var errShort = errors.New("the module is cut short")

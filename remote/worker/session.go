@@ -33,10 +33,10 @@ const (
 type session struct {
 	w        *Worker
 	ws       *websocket.Conn
-	began    time.Time
-	lease    time.Duration
-	welcomed bool
-	offered  []remote.Tool
+	began    time.Time     // when the session was made
+	lease    time.Duration // set by the gateway
+	welcomed bool          // the gateway has accepted the worker
+	offered  []remote.Tool // the tools that were sent last
 	// outbox contains the frames of the reading goroutine, which another goroutine writes: if the reader wrote, worker and gateway could
 	// block each other.
 	outbox chan *workers.Frame

@@ -102,11 +102,11 @@ func (y *fromYAML) mapping(n *yaml.Node, depth int) (map[string]any, error) {
 	var merged []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		named := key.Kind == yaml.AliasNode
-		if named {
+		isAlias := key.Kind == yaml.AliasNode
+		if isAlias {
 			key = key.Alias
 		}
-		if named || len(y.open) > 0 {
+		if isAlias || len(y.open) > 0 {
 			if err := y.spend(key); err != nil {
 				return nil, err
 			}

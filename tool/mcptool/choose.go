@@ -32,7 +32,7 @@ func (s *Server) checkNames() error {
 	if slices.Contains(s.Tools, "") || slices.Contains(s.Exclude, "") {
 		return errors.New("an empty name among the tools")
 	}
-	by := map[string]string{}
+	remotes := map[string]string{} // by new name
 	for remote, name := range text.ByName(s.Rename) {
 		if !s.offers(remote) {
 			return fmt.Errorf("the tool %.128q is renamed, and it is not among the tools that are offered", remote)
@@ -40,13 +40,13 @@ func (s *Server) checkNames() error {
 		if name == "" || len(name) > text.MaxToolName || name != string(safeName(name)) {
 			return fmt.Errorf("the tool %.128q is renamed to %.80q, which is not 1 to %d of a-z, A-Z, 0-9, _ and -", remote, name, text.MaxToolName)
 		}
-		if other, ok := by[name]; ok {
+		if other, ok := remotes[name]; ok {
 			return fmt.Errorf("the tools %.128q and %.128q are both renamed to %s", other, remote, name)
 		}
 		if of := serverOf(name); of != name && of != s.Name && validServerName(of) {
 			return fmt.Errorf("the tool %.128q is renamed to %s, which is a name of the server %s", remote, name, of)
 		}
-		by[name] = remote
+		remotes[name] = remote
 	}
 	return nil
 }
@@ -55,20 +55,21 @@ func (s *Server) checkNames() error {
 // without duplicates. names are the server's tools.
 func (s *Server) missing(names []string) []ToolStatus {
 	var out []ToolStatus
-	settings := map[string][]string{}
+	settings := map[string][]string{} // names of the settings with a missing name
 	for _, of := range []struct {
 		setting string
 		named   []string
 	}{{"tools", s.Tools}, {"exclude", s.Exclude}, {"rename", slices.Sorted(maps.Keys(s.Rename))}, {"effects", slices.Sorted(maps.Keys(s.Effects))},
 		{"allowlists", slices.Sorted(maps.Keys(s.Allowlists))}} {
 		for _, name := range of.named {
-			isList := of.setting == "tools" || of.setting == "exclude" // only these have patterns
-			if isList && name == "*" || slices.ContainsFunc(names, func(has string) bool { return has == name || isList && policy.Match(name, has) }) {
+			hasPatterns := of.setting == "tools" || of.setting == "exclude"
+			matches := func(has string) bool { return has == name || hasPatterns && policy.Match(name, has) }
+			if hasPatterns && name == "*" || slices.ContainsFunc(names, matches) {
 				continue
 			}
 			if settings[name] == nil {
 				st := ToolStatus{Name: s.toolName(name), Remote: name, State: ToolMissing, Reason: "the server has no such tool"}
-				if isList && strings.ContainsAny(name, "*?") {
+				if hasPatterns && strings.ContainsAny(name, "*?") {
 					st.Name, st.Reason = s.Name+"__"+name, "no tool of the server has a name of this pattern"
 				}
 				out = append(out, st)
@@ -89,15 +90,15 @@ func (s *Server) missing(names []string) []ToolStatus {
 // clashes returns the tools that would be offered under one name, by the server's name, each with all that share the offered name. Tools
 // that are not offered do not count.
 func (s *Server) clashes(defs []*definition) map[string][]string {
-	by := map[string][]string{}
+	sharing := map[string][]string{} // the server's names by offered name
 	for _, d := range defs {
 		name := s.toolName(d.name)
-		if s.offers(d.name) && !slices.Contains(by[name], d.name) {
-			by[name] = append(by[name], d.name)
+		if s.offers(d.name) && !slices.Contains(sharing[name], d.name) {
+			sharing[name] = append(sharing[name], d.name)
 		}
 	}
 	out := map[string][]string{}
-	for _, names := range by {
+	for _, names := range sharing {
 		if len(names) > 1 {
 			slices.Sort(names)
 			for _, n := range names {

@@ -174,8 +174,8 @@ func (p *pin) judge(d *definition, mode PinMode) verdict {
 
 func (d *definition) pin(by string, now time.Time) *pin {
 	p := &pin{SHA256: d.digest, Parts: d.parts, Accepted: now.UTC().Truncate(time.Second), By: by}
-	if len(d.said) <= maxPinnedDefinition {
-		p.Definition = d.said
+	if len(d.canonical) <= maxPinnedDefinition {
+		p.Definition = d.canonical
 	}
 	return p
 }

@@ -88,7 +88,7 @@ func (x *session) connectStdio(ctx context.Context, s *supervisor) error {
 	}
 	x.proc = p
 	x.mcp, err = x.newClient(s).Connect(ctx, &stdioConn{proc: p, tap: x.tap, lost: x.stop, grace: s.opts.StopGrace,
-		lines: jsonlines.NewReader(p.stdout, s.conf.MaxLineBytes)}, s.sessionOptions())
+		lines: jsonlines.NewReader(p.stdout, s.conf.MaxLineBytes)}, sessionOptions(s))
 	return err
 }
 
@@ -99,7 +99,7 @@ func (x *session) connectHTTP(ctx context.Context, s *supervisor) error {
 		return err
 	}
 	x.client = client
-	x.mcp, err = x.newClient(s).Connect(ctx, &mcp.StreamableClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, s.sessionOptions())
+	x.mcp, err = x.newClient(s).Connect(ctx, &mcp.StreamableClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, sessionOptions(s))
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (e *errHTTP) Error() string {
 }
 func (e *errHTTP) Unwrap() error { return e.err }
 
-func (s *supervisor) sessionOptions() *mcp.ClientSessionOptions {
+func sessionOptions(s *supervisor) *mcp.ClientSessionOptions {
 	if s.legacy {
 		return legacyOptions()
 	}

@@ -224,7 +224,6 @@ func (s *supervisor) authorized() {
 	}
 }
 
-
 // refresh lists the tools before the deadline until, and updates which are offered.
 func (s *supervisor) refresh(ctx context.Context, conn *session, until time.Time) error {
 	defs, refused, err := conn.list(ctx, &s.conf, until)
@@ -260,7 +259,7 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	live, byName, list := map[string]*remote{}, map[string]*definition{}, []ToolStatus(nil)
 	for _, d := range good {
 		byName[d.name] = d
-		st := ToolStatus{Name: c.toolName(d.name), Remote: d.name, Digest: d.digest, Hidden: d.hidden, Description: d.description, Definition: d.said}
+		st := ToolStatus{Name: c.toolName(d.name), Remote: d.name, Digest: d.digest, Hidden: d.hidden, Description: d.description, Definition: d.canonical}
 		v := verdicts[d.name]
 		st.Reason, st.Changed, st.Accepted, st.AcceptedAt = v.reason, v.changed, v.accepted, v.at
 		switch {

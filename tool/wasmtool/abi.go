@@ -1,5 +1,8 @@
 package wasmtool
 
+// This file calls the function of a module, by its exports: the function is tool(args_ptr, args_len, out_ptr, out_len_ptr: i32) -> i32, and
+// its memory comes from an allocator of the module or from an arena.
+
 import (
 	"context"
 	"errors"
@@ -15,11 +18,12 @@ const noSpace = -28
 
 // An abi describes how the functions of one module are called.
 type abi struct {
-	export string
-	limit  uint32 // maximum length of the output, in bytes
-	how    allocator
+	export    string
+	limit     uint32 // maximum length of the output, in bytes
+	allocator allocator
 }
 
+// An allocator is the way in which a module provides memory for a call.
 type allocator uint8
 
 const (
@@ -49,11 +53,11 @@ func abiOf(m *wasmrt.Module, manifest *Manifest) (abi, error) {
 		return a, fmt.Errorf("the function %q is not (args_ptr, args_len, out_ptr, out_len_ptr: i32) -> i32", a.export)
 	}
 	if _, ok := m.Exports("cabi_realloc", fourI32, i32); ok {
-		a.how = byRealloc
+		a.allocator = byRealloc
 	} else if _, ok := m.Exports("malloc", i32, i32); ok {
-		a.how = byMalloc
+		a.allocator = byMalloc
 	} else {
-		a.how = byArena // globals are visible only in an instance
+		a.allocator = byArena // globals are visible only in an instance
 	}
 	return a, nil
 }
@@ -61,7 +65,7 @@ func abiOf(m *wasmrt.Module, manifest *Manifest) (abi, error) {
 // instanceState is the state of an instance that remains between calls: its functions and its arena.
 type instanceState struct {
 	inst      *wasmrt.Instance
-	how       allocator
+	allocator allocator
 	fn, alloc *wasmrt.Func // alloc is nil if there is an arena
 	base, end uint64       // bounds of the arena
 }
@@ -69,12 +73,12 @@ type instanceState struct {
 // prepare sets the state of an instance before its memory snapshot is made. A module may allocate its arena when the address is requested;
 // the snapshot then contains the arena, and all calls use it.
 func (a *abi) prepare(ctx context.Context, i *wasmrt.Instance) error {
-	d := &instanceState{inst: i, how: a.how}
+	d := &instanceState{inst: i, allocator: a.allocator}
 	var err error
 	if d.fn, err = i.Func(a.export); err != nil {
 		return err
 	}
-	switch a.how {
+	switch a.allocator {
 	case byRealloc:
 		d.alloc, err = i.Func("cabi_realloc")
 	case byMalloc:
@@ -134,7 +138,7 @@ func (d *instanceState) Reserve(ctx context.Context, n uint64) (uint64, error) {
 		return 0, fault("the memory cannot hold the call")
 	}
 	stack := []uint64{want}
-	if d.how == byRealloc {
+	if d.allocator == byRealloc {
 		stack = []uint64{0, 0, 8, want}
 	}
 	if err := d.alloc.Invoke(ctx, stack); err != nil {

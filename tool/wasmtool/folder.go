@@ -259,7 +259,7 @@ func ready(ctx context.Context, tools map[string]*Tool) error {
 func (f *Folder) Reload(ctx context.Context, use func(origin string, tools []lathe.Tool) error) (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	gone := f.bury()
+	gone := f.closeRetired()
 	names, err := f.list()
 	if err != nil {
 		return false, errors.Join(err, gone)
@@ -299,8 +299,8 @@ func (f *Folder) Reload(ctx context.Context, use func(origin string, tools []lat
 	return true, gone
 }
 
-// bury closes the replaced tools whose retirement time has passed.
-func (f *Folder) bury() error {
+// closeRetired closes the replaced tools whose retirement time has passed.
+func (f *Folder) closeRetired() error {
 	var errs []error
 	f.old = slices.DeleteFunc(f.old, func(r retired) bool {
 		if time.Since(r.at) < retirement {

@@ -45,7 +45,7 @@ func Hostile() []HostileModule {
 			for i := range n {
 				all += Get(i)
 			}
-			f := m.nImports + len(m.funcs)
+			f := m.nextFunc()
 			for i := range 50 {
 				next := ""
 				if i < 49 {
@@ -56,30 +56,30 @@ func Hostile() []HostileModule {
 			return m.Func("", nil, nil, 0, strings.Repeat(Const(1), n), Call(f), strings.Repeat(Drop, n))
 		})},
 		{Name: "recursion_tree", Bytes: hostile(func(m *Module) int {
-			f := m.nImports + len(m.funcs)
+			f := m.nextFunc()
 			m.Func("", T{I32}, nil, 0, Get(0), If(strings.Repeat(Get(0)+Const(1)+Sub+Call(f), 2)))
 			return m.Func("", nil, nil, 0, Const(60), Call(f))
 		})},
 		{Name: "recursion_endless", Limit: "stack", Bytes: hostile(func(m *Module) int {
-			f := m.nImports + len(m.funcs)
+			f := m.nextFunc()
 			return m.Func("", nil, nil, 0, Call(f))
 		})},
 		{Name: "recursion_results", Limit: "stack", Bytes: hostile(func(m *Module) int { // a large frame of a short function
 			const n = 1_000
-			f := m.nImports + len(m.funcs)
+			f := m.nextFunc()
 			m.Func("", nil, slices.Repeat(T{I64}, n), 0, Call(f))
 			return m.Func("", nil, nil, 0, Call(f), strings.Repeat(Drop, n))
 		})},
 		{Name: "recursion_values", Limit: "stack", Bytes: hostile(func(m *Module) int { // a large frame whose values are used only without recursion
 			const n = 5_000
-			f := m.nImports + len(m.funcs)
+			f := m.nextFunc()
 			m.Func("", T{I32}, nil, 1, Get(0), If(Get(0), Call(f), Return), strings.Repeat(Get(0)+Const(7)+Mul, n)+Call(f+1)+strings.Repeat(Set(1)+Const(0)+Get(1)+Store(0), n))
 			m.Func("", nil, nil, 0)
 			return m.Func("", nil, nil, 0, Const(1), Call(f))
 		})},
 		{Name: "recursion_blocks", Limit: "stack", Bytes: hostile(func(m *Module) int { // each block assigns another value to each local
 			const n = 60
-			f := m.nImports + len(m.funcs)
+			f := m.nextFunc()
 			code, use := "", ""
 			for i := range n {
 				code += Get(0) + Const(int32(i)) + Mul + Set(1+i)
@@ -93,13 +93,13 @@ func Hostile() []HostileModule {
 			return m.Func("", nil, nil, 0, Const(1), Call(f))
 		})},
 		{Name: "recursion_start", Limit: "stack", AtStart: true, Bytes: hostile(func(m *Module) int {
-			f := m.nImports + len(m.funcs)
+			f := m.nextFunc()
 			m.Func("", nil, nil, 0, Call(f))
 			m.Start(f)
 			return f
 		})},
 		{Name: "recursion_return", Bytes: hostile(func(m *Module) int { // each return executes long code without a call
-			f := m.nImports + len(m.funcs)
+			f := m.nextFunc()
 			m.Func("", T{I32}, T{I32}, 0, Get(0), "\x04\x7f", Get(0)+Const(1)+Sub+Call(f), strings.Repeat(Load(4), 300), "\x05", Const(0), "\x0b")
 			g := m.Func("", nil, nil, 0, Const(60_000), Call(f), Drop)
 			return m.doubling(40, Call(g))
@@ -147,7 +147,7 @@ func Hostile() []HostileModule {
 			return m.doubling(40, strings.Repeat(Block(Const(1), BrIf(0), strings.Repeat(Const(0)+Drop, 50))+"\x02\x40\x02\x40\x02\x40"+Const(9)+"\x0e\x02\x00\x01\x02\x0b\x0b\x0b", 300))
 		})},
 		{Name: "locals", Bytes: hostile(func(m *Module) int {
-			f := m.nImports + len(m.funcs)
+			f := m.nextFunc()
 			m.Func("", T{I32}, nil, 20_000, Get(0), If(strings.Repeat(Get(0)+Const(1)+Sub+Call(f), 2)))
 			return m.Func("", nil, nil, 0, Const(50), Call(f))
 		})},
@@ -191,7 +191,7 @@ func hostile(build func(m *Module) int) []byte {
 
 // doubling adds n functions and returns the index of the first. Each calls the next one twice, and the last one runs code.
 func (m *Module) doubling(n int, code string) int {
-	first := m.nImports + len(m.funcs)
+	first := m.nextFunc()
 	for i := range n {
 		if i+1 < n {
 			m.Func("", nil, nil, 0, strings.Repeat(Call(first+i+1), 2))

@@ -57,12 +57,25 @@ type generator struct {
 	at     int // index of the function being generated
 	locals T   // the types of the locals of the function
 	calls  int // number of calls that it may still contain
-	labels []T // the result types of each enclosing block, the innermost last; nil for a loop
+	labels []T // the result types of each enclosing block, the innermost last; nil for a loop, T{} for a block without results
 	loops  int // index of the first local that counts loop rounds
 	used   int // number of those locals in use
 }
 
 const counters = 6 // maximal number of loops in a function
+
+// Instructions. A block, an if and a br_table have operands.
+const (
+	nop      = "\x01"
+	block    = "\x02"
+	ifThen   = "\x04"
+	orElse   = "\x05"
+	end      = "\x0b"
+	brTable  = "\x0e"
+	choose   = "\x1b"             // select
+	extendS  = "\xac"             // i64.extend_i32_s
+	initData = "\xfc\x08\x00\x00" // memory.init of segment 0
+)
 
 func (g *generator) valueType() byte { return []byte{I32, I64}[g.IntN(2)] }
 
@@ -85,7 +98,7 @@ func (g *generator) function(at int) {
 	for _, t := range g.locals[len(f.params):] {
 		decl += "\x01" + string([]byte{t})
 	}
-	g.m.RawFunc("", f.params, f.results, decl+g.sequence(f.results, 4)+"\x0b")
+	g.m.RawFunc("", f.params, f.results, decl+g.sequence(f.results, 4)+end)
 }
 
 // sequence returns code for some statements, followed by values of these types.
@@ -109,7 +122,7 @@ func (g *generator) values(types T, depth int) (code string) {
 
 func (g *generator) statement(depth int) string {
 	if depth <= 0 {
-		return "\x01"
+		return nop
 	}
 	depth--
 	switch g.IntN(13) {
@@ -122,12 +135,12 @@ func (g *generator) statement(depth int) string {
 	case 3:
 		return g.address(depth) + g.value(I32, depth) + Store(g.IntN(100))
 	case 4:
-		return g.block("\x02", nil, depth)
+		return g.block(nil, depth)
 	case 5:
 		return g.value(I32, depth) + g.ifElse(nil, depth)
 	case 6: // a loop with at most four rounds
 		if g.used == counters {
-			return "\x01"
+			return nop
 		}
 		c := g.loops + g.used
 		g.used++
@@ -145,14 +158,14 @@ func (g *generator) statement(depth int) string {
 	case 9:
 		return g.address(depth) + g.address(depth) + Const(int32(g.IntN(300))) + MemoryCopy
 	case 10:
-		return g.address(depth) + Const(int32(g.IntN(4))) + Const(int32(g.IntN(7))) + "\xfc\x08\x00\x00"
+		return g.address(depth) + Const(int32(g.IntN(4))) + Const(int32(g.IntN(7))) + initData
 	case 11: // a branch out of an enclosing block without results
 		for at := range g.labels {
 			if l := g.labels[len(g.labels)-1-at]; len(l) == 0 && !g.isLoop(at) && g.IntN(2) == 0 {
 				return g.value(I32, depth) + BrIf(at)
 			}
 		}
-		return "\x01"
+		return nop
 	default:
 		return g.value(g.valueType(), depth) + Drop
 	}
@@ -163,7 +176,7 @@ func (g *generator) isLoop(depth int) bool { return g.labels[len(g.labels)-1-dep
 
 var nothing = T{} // the label of a block without results; nil is the label of a loop
 
-func (g *generator) block(op string, results T, depth int) string {
+func (g *generator) block(results T, depth int) string {
 	label := append(nothing, results...)
 	g.labels = append(g.labels, label)
 	body := g.sequence(results, depth)
@@ -171,10 +184,10 @@ func (g *generator) block(op string, results T, depth int) string {
 		body = g.values(results, depth) + g.value(I32, depth) + BrIf(0) + strings.Repeat(Drop, len(results)) + body
 	}
 	if g.IntN(8) == 0 {
-		body = g.values(results, depth) + g.value(I32, depth) + "\x0e\x02\x00\x00\x00" + body
+		body = g.values(results, depth) + g.value(I32, depth) + brTable + "\x02\x00\x00\x00" + body
 	}
 	g.labels = g.labels[:len(g.labels)-1]
-	return op + g.blockType(results) + body + "\x0b"
+	return block + g.blockType(results) + body + end
 }
 
 func (g *generator) blockType(results T) string {
@@ -189,7 +202,7 @@ func (g *generator) blockType(results T) string {
 
 func (g *generator) ifElse(results T, depth int) string {
 	g.labels = append(g.labels, append(nothing, results...))
-	code := "\x04" + g.blockType(results) + g.sequence(results, depth) + "\x05" + g.sequence(results, depth) + "\x0b"
+	code := ifThen + g.blockType(results) + g.sequence(results, depth) + orElse + g.sequence(results, depth) + end
 	g.labels = g.labels[:len(g.labels)-1]
 	return code
 }
@@ -239,17 +252,17 @@ func (g *generator) value(t byte, depth int) string {
 		}
 		return g.constant(t)
 	case 1:
-		return g.block("\x02", T{t}, depth)
+		return g.block(T{t}, depth)
 	case 2:
 		return g.value(I32, depth) + g.ifElse(T{t}, depth)
 	case 3: // a block with two results
-		return g.block("\x02", T{t, I32}, depth) + Drop
+		return g.block(T{t, I32}, depth) + Drop
 	case 4:
-		return g.value(t, depth) + g.value(t, depth) + g.value(I32, depth) + "\x1b"
+		return g.value(t, depth) + g.value(t, depth) + g.value(I32, depth) + choose
 	}
 	if t == I64 {
 		if g.IntN(3) == 0 {
-			return g.value(I32, depth) + "\xac"
+			return g.value(I32, depth) + extendS
 		}
 		return g.value(t, depth) + g.value(t, depth) + string([]byte{0x7c + byte(g.IntN(11))}) // from add to shl
 	}

@@ -153,9 +153,12 @@ func (m *Module) Func(export string, params, results T, locals int, code ...stri
 	return m.RawFunc(export, params, results, body+join(code)+"\x0b")
 }
 
+// nextFunc returns the index of the function that is added next.
+func (m *Module) nextFunc() int { return m.nImports + len(m.funcs) }
+
 // RawFunc is Func with a complete body: locals, instructions and end.
 func (m *Module) RawFunc(export string, params, results T, body string) int {
-	i := m.nImports + len(m.funcs)
+	i := m.nextFunc()
 	m.funcs = append(m.funcs, m.typ(params, results))
 	m.code = append(m.code, u(len(body))+body)
 	if export != "" {
