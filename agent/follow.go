@@ -18,7 +18,7 @@ func (a *Agent) Events(ctx context.Context, runID string, after int64) iter.Seq2
 	return func(yield func(event.Event, error) bool) {
 		live := a.bus.Subscribe(runID)
 		defer live.Close()
-		here := a.supervisor.Owns(runID)
+		here := a.supervisor.Owns(runID) // this process executes the run
 		for e, err := range a.runs.Read(ctx, runID, after) {
 			if here && lathe.CodeOf(err) == lathe.CodeNotFound { // it has begun, and its first event is not stored yet
 				break
@@ -31,8 +31,8 @@ func (a *Agent) Events(ctx context.Context, runID string, after int64) iter.Seq2
 		if !here {
 			return
 		}
-		executed, left := context.WithCancel(ctx)
-		over := make(chan struct{})
+		executed, left := context.WithCancel(ctx) // until this process no longer executes the run
+		over := make(chan struct{})               // closed when the goroutine has ended
 		go func() {
 			defer close(over)
 			defer left()
@@ -57,7 +57,7 @@ func (a *Agent) Events(ctx context.Context, runID string, after int64) iter.Seq2
 					yield(event.Event{}, err)
 				}
 				return
-			case e.ID != 0 && e.ID <= after, e.ID == 0 && e.After < after: // it was read from the store
+			case e.ID != 0 && e.ID <= after, e.ID == 0 && e.After < after: // read from the store, or a delta before an event that was
 				continue
 			}
 			after = max(after, e.ID)

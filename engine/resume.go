@@ -115,9 +115,8 @@ func (e *Engine) claimRun(ctx context.Context, runID string, tried *attempts, st
 	if err != nil {
 		h.noteSignals(0)
 		h.end(releaseClaim)
-		return nil, err
 	}
-	return g, nil
+	return g, err
 }
 
 // mayExecute returns an error if steps does not match the run: only [Engine.Step] executes a run that was accepted for steps, and Step
@@ -177,8 +176,7 @@ func (g *claimedRun) cancel(ctx context.Context, l *loop.Loop, sinks []event.Sin
 }
 
 func (g *claimedRun) continueRun(ctx context.Context, l *loop.Loop, answers map[string]lathe.Output, sinks []event.Sink) *event.Result {
-	e := g.engine
-	s := &stamper{engine: e, own: sinks, log: e.opts.Store, last: g.state.LastID, owned: g.owned, step: g.step,
+	s := &stamper{engine: g.engine, own: sinks, log: g.engine.opts.Store, last: g.state.LastID, owned: g.owned, step: g.step,
 		in: loop.Input{Run: g.state.Run, Resume: g.state, Answers: answers}}
 	s.run = &s.in.Run
 	if s.step != nil {

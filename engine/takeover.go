@@ -21,11 +21,10 @@ func (c *Supervisor) takeOver(ctx context.Context, h *claimHandle, row *store.Ru
 	if row == nil {
 		row, err = h.node.row(ctx, h.claim.RunID)
 	}
-	if err != nil {
-		h.end(expireClaim)
-		return err
+	var l *loop.Loop
+	if err == nil {
+		l, err = loopFor(row)
 	}
-	l, err := loopFor(row)
 	if err != nil {
 		h.end(expireClaim)
 		return err
@@ -67,13 +66,11 @@ func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.Run
 	g, err := c.engine.read(reading, row.RunID, h, tried, toItsEnd)
 	code := lathe.CodeOf(err)
 	switch {
-	// The store failed, the run has ended, or another engine executes it.
-	case err != nil && (!tried.read || code == lathe.CodeConflict || code == lathe.CodeInvalidRequest):
-		how := expireClaim
-		if code == lathe.CodeConflict {
-			how = releaseClaim
-		}
-		h.end(how)
+	case code == lathe.CodeConflict: // the run has ended
+		h.end(releaseClaim)
+		return nil, err
+	case err != nil && (!tried.read || code == lathe.CodeInvalidRequest): // the store failed, or another engine executes the run
+		h.end(expireClaim)
 		return nil, err
 	case err == nil && !c.engine.canContinue(g.state, g.signals):
 		h.end(releaseClaim)
@@ -94,8 +91,7 @@ func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.Run
 
 // record appends and publishes events that no loop has emitted, one by one, until one cannot be stored. It returns the error.
 func (c *Supervisor) record(ctx context.Context, h *claimHandle, row *store.RunSummary, sinks []event.Sink, all ...event.Data) error {
-	e := c.engine
-	s := &stamper{engine: e, own: sinks, log: e.opts.Store, owned: h, last: row.LastID, cancel: func(error) {}}
+	s := &stamper{engine: c.engine, own: sinks, log: c.engine.opts.Store, owned: h, last: row.LastID, cancel: func(error) {}}
 	s.in.Run = lathe.RunInfo{RunID: row.RunID, RequestID: row.RequestID, SessionID: row.SessionID, Principal: row.Principal}
 	s.run = &s.in.Run
 	for _, d := range all {

@@ -207,7 +207,7 @@ func checkUsage(open func() lathe.Model) error {
 }
 
 func checkRequest(open func() lathe.Model) error {
-	req, same := request(), request()
+	req := request()
 	if t, err := callModel(context.Background(), open(), req, nil); err != nil || t.err != nil {
 		return errors.Join(err, t.err)
 	}
@@ -215,7 +215,7 @@ func checkRequest(open func() lathe.Model) error {
 	if err != nil {
 		return err
 	}
-	want, err := json.Marshal(same)
+	want, err := json.Marshal(request())
 	if err == nil && string(got) != string(want) {
 		err = errors.New("the model changed its request")
 	}
@@ -290,7 +290,7 @@ func checkError(open func() lathe.Model) error {
 	if err != nil {
 		return err
 	}
-	up := (*lathe.UpstreamError)(nil)
+	var up *lathe.UpstreamError
 	switch {
 	case t.err == nil:
 		return errors.New("the turn succeeded; TestModelError wants one that fails")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/lathe-run/lathe/event"
@@ -184,16 +185,9 @@ func (s *Subscription) push(e event.Event) (lost int) {
 
 // dropDeltas removes all deltas from the queue at once, because to remove only one would require a search for each new event.
 func (s *Subscription) dropDeltas() int {
-	kept := s.queue[:0]
-	for _, e := range s.queue {
-		if !event.IsDelta(e.Data) {
-			kept = append(kept, e)
-		}
-	}
-	lost := len(s.queue) - len(kept)
-	clear(s.queue[len(kept):])
-	s.queue = kept
-	return lost
+	before := len(s.queue)
+	s.queue = slices.DeleteFunc(s.queue, func(e event.Event) bool { return event.IsDelta(e.Data) })
+	return before - len(s.queue)
 }
 
 func (s *Subscription) finish(err error) {

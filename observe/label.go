@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,23 +56,18 @@ func (v *vocabulary[K, T]) get(label K) T {
 }
 
 // toolName reports whether s can be the name of a registered tool.
-func toolName(s string) bool {
-	return word(s, func(c byte) bool { return c >= 'A' && c <= 'Z' })
-}
+func toolName(s string) bool { return word(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") }
 
 // lowerWord reports whether s can be a name of a fixed vocabulary: lower-case letters, digits, '_', '.' and '-'.
-func lowerWord(s string) bool {
-	return word(s, func(c byte) bool { return c == '.' })
-}
+func lowerWord(s string) bool { return word(s, ".") }
 
-// word reports whether s has 1 to 64 bytes: lower-case letters, digits, '_', '-' and those for which also returns true.
-func word(s string, also func(byte) bool) bool {
+// word reports whether s has 1 to 64 bytes: lower-case letters, digits, '_', '-' and those of also.
+func word(s, also string) bool {
 	if s == "" || len(s) > 64 {
 		return false
 	}
-	for i := range len(s) {
-		c := s[i]
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' && !also(c) {
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' && strings.IndexByte(also, c) < 0 {
 			return false
 		}
 	}

@@ -41,8 +41,9 @@ func Find(ctx context.Context, ix RunIndex, f *RunFilter, q *RunQuery) (rows []R
 	}
 	s := textSearch{text: strings.ToLower(q.Text)}
 	rows, next, err = Search(ctx, ix, f, maxScannedRuns, func(ctx context.Context, r *RunSummary) (bool, error) {
-		if q.Text == "" || !q.fits(r) {
-			return q.fits(r), nil
+		fits := q.fits(r)
+		if q.Text == "" || !fits {
+			return fits, nil
 		}
 		return s.contains(ctx, ix, r.RunID)
 	})

@@ -99,8 +99,7 @@ func newCase(categoryName string, e *entry, functions []json.RawMessage, answers
 	if err != nil {
 		return nil, fmt.Errorf("answer: %w", err)
 	}
-	truth := v.dict["ground_truth"]
-	c.answers = truth.list
+	c.answers = v.dict["ground_truth"].list
 	return c, nil
 }
 

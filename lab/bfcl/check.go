@@ -68,39 +68,41 @@ func (c *checker) check(calls []value) string {
 	return c.call(c.functions[0], calls[0], c.answers[0])
 }
 
-// anyOrder assigns each answer to the first call that matches it and is not assigned yet. It returns noMatch if an answer matches no
-// call.
+// anyOrder assigns each answer to the first call that matches it and is not taken by an earlier answer.
 func (c *checker) anyOrder(calls []value) string {
 	if len(calls) != len(c.answers) {
 		return wrongCountBeside
 	}
 	taken := make([]bool, len(calls))
-answers:
 	for _, answer := range c.answers {
-		fn := c.described(answer)
-		for i, call := range calls {
-			if taken[i] {
-				continue
-			}
-			wrong := c.call(fn, call, answer)
-			if wrong == "" {
-				taken[i] = true
-				continue answers
-			}
-			if strings.HasPrefix(wrong, InputError) {
-				return wrong
-			}
+		if wrong := c.take(answer, calls, taken); wrong != "" {
+			return wrong
 		}
-		return noMatch
 	}
 	return ""
+}
+
+// take marks the first call that matches the answer and is not taken yet. It returns noMatch if there is none.
+func (c *checker) take(answer value, calls []value, taken []bool) string {
+	fn := c.described(answer)
+	for i, call := range calls {
+		if taken[i] {
+			continue
+		}
+		wrong := c.call(fn, call, answer)
+		taken[i] = wrong == ""
+		if taken[i] || strings.HasPrefix(wrong, InputError) {
+			return wrong
+		}
+	}
+	return noMatch
 }
 
 // described returns the description of the function that an answer names, or null if none exists.
 func (c *checker) described(answer value) value {
 	if len(answer.keys) > 0 {
 		for _, fn := range c.functions {
-			if name := fn.dict["name"]; name.isText(answer.keys[0]) {
+			if fn.dict["name"].isText(answer.keys[0]) {
 				return fn
 			}
 		}
@@ -122,15 +124,13 @@ func (c *checker) call(fn, call, answer value) string {
 	if !ok {
 		return wrongName
 	}
-	required := params.dict["required"]
-	for _, p := range required.list {
+	for _, p := range params.dict["required"].list {
 		if _, ok := args.dict[p.text]; !ok {
 			return missingRequired
 		}
 	}
-	properties := params.dict["properties"]
 	for _, p := range args.keys {
-		property, described := properties.dict[p]
+		property, described := params.dict["properties"].dict[p]
 		answers, answered := right.dict[p]
 		if !described || !answered {
 			return unexpectedParam
@@ -161,8 +161,7 @@ func (c *checker) argument(property, v value, right []value) string {
 	nested := null // there is no nested type
 	itemType := ""
 	if c.category.language.lists[typ.text] {
-		items := property.dict["items"]
-		item := items.dict["type"]
+		item := property.dict["items"].dict["type"]
 		nested, ok = c.category.language.kinds[item.text]
 		if item.kind != text || !ok {
 			return badFunction
@@ -180,54 +179,47 @@ func (c *checker) argument(property, v value, right []value) string {
 		f, _ := new(big.Float).SetInt(v.whole).Float64()
 		v = value{kind: float, real: f}
 	}
-	isVariable, wrong := checkType(v, right, want, nested)
-	switch {
-	case wrong != "":
+	if wrong := checkType(v, right, want, nested); wrong != "" {
 		return wrong
-	case isVariable:
+	}
+	wrong := wrongValue
+	switch answered, known := firstKind(right); {
+	case known && answered != want: // the right values are variables: v is compared unchanged
 	case want == dict:
 		return checkDict(v, right)
 	case want == list && nested == dict:
 		return checkDicts(v, right)
 	case want == text:
-		if !contains(allLoosely(right), loosely(v)) {
-			return wrongText
-		}
-		return ""
+		right, v, wrong = allLoosely(right), loosely(v), wrongText
 	case want == list:
 		return checkList(v, right)
 	}
 	if !contains(right, v) {
-		return wrongValue
+		return wrong
 	}
 	return ""
 }
 
-// checkType returns the error type of the type of v. isVariable reports that v has the type of the right values instead of the described
-// type: then it is compared unchanged.
-func checkType(v value, right []value, want, nested kind) (isVariable bool, wrong string) {
+// checkType returns the error type of the type of v: v must have the described type want, or the type of the right values. If nested is not
+// null, the items of a list must have that type, or the types of the items of one right value.
+func checkType(v value, right []value, want, nested kind) string {
 	answered, known := firstKind(right)
-	if v.kind == want {
-		if nested == null {
-			return known && answered != want, ""
-		}
-		for _, answer := range right {
-			if answer.kind != list || !slices.ContainsFunc(v.list, func(item value) bool {
-				_, wrong := checkType(item, answer.list, nested, null)
-				return wrong != ""
-			}) {
-				return known && answered != want, ""
-			}
-		}
-		if known && answered == v.kind {
-			return true, wrongNestedType
-		}
-		return false, wrongType
+	asAnswered := known && answered == v.kind
+	switch {
+	case v.kind != want && !asAnswered:
+		return wrongType
+	case v.kind != want, nested == null:
+		return ""
 	}
-	if known && answered == v.kind {
-		return true, ""
+	for _, answer := range right {
+		if answer.kind != list || !slices.ContainsFunc(v.list, func(item value) bool { return checkType(item, answer.list, nested, null) != "" }) {
+			return ""
+		}
 	}
-	return false, wrongType
+	if asAnswered {
+		return wrongNestedType
+	}
+	return wrongType
 }
 
 // firstKind returns the kind of the first right value that is not the empty string; false if none exists.
@@ -265,20 +257,20 @@ func allLoosely(vs []value) []value {
 	return out
 }
 
+// checkList compares a list with the right lists. All right values must be lists, also those after one that is equal.
 func checkList(v value, right []value) string {
 	got := value{kind: list, list: allLoosely(v.list)}
-	found := false
+	wrong := wrongList
 	for _, answer := range right {
 		items, ok := answer.items()
 		if !ok {
 			return badAnswer
 		}
-		found = found || equal(got, value{kind: list, list: allLoosely(items)})
+		if equal(got, value{kind: list, list: allLoosely(items)}) {
+			wrong = ""
+		}
 	}
-	if !found {
-		return wrongList
-	}
-	return ""
+	return wrong
 }
 
 // checkDicts compares a list of dicts with the right lists. The order counts.
@@ -304,6 +296,7 @@ answers:
 	return wrong
 }
 
+// checkDict compares a dict with the right dicts. It returns the error type for the last of them if none matches.
 func checkDict(v value, right []value) string {
 	wrong := unclearDict
 	for _, answer := range right {

@@ -124,11 +124,11 @@ func (v *value) set(key string, item value) {
 	v.dict[key] = item
 }
 
-func (v *value) isText(s string) bool { return v.kind == text && v.text == s }
+func (v value) isText(s string) bool { return v.kind == text && v.text == s }
 
 // items returns the elements of a list, or the characters of a text. An empty dict counts as an empty list; for other values it returns
 // false.
-func (v *value) items() ([]value, bool) {
+func (v value) items() ([]value, bool) {
 	switch v.kind {
 	case list:
 		return v.list, true

@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/tool"
 )
 
 // A guard is the policy of a scenario: the tools that may be called. A tool that is in no list is denied.
@@ -29,12 +30,9 @@ type approvedCall struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// policy returns the policy for the runner. A nil guard allows everything, because the tools of a scenario have no effect outside of it.
-func (g *guard) policy() lathe.Policy {
-	if g == nil {
-		return policy.AllowAll()
-	}
-	return policy.Tools{Allow: g.Allow, Ask: g.Ask, Deny: g.Deny}
+// set sets the policy and the approver of a run.
+func (g *guard) set(o *tool.Options) {
+	o.Policy, o.Approver = policy.Tools{Allow: g.Allow, Ask: g.Ask, Deny: g.Deny}, person{g.Approve}
 }
 
 // A person is the approver of a guard.

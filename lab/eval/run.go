@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/builtin"
 )
@@ -206,7 +207,7 @@ type job struct {
 // newJob returns the run of a scenario with a target, with its settings, name and fingerprint.
 func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallback bool, o *Options) (*job, error) {
 	sc = sc.sampled(o.Sampling)
-	j := &job{target: t, scenario: sc, lathe: suite.MeasuresLathe, run: Run{Model: t.Name, Scenario: sc.ID, Trial: trial, Strategy: s, Fallback: fallback, Unguarded: o.Unguarded,
+	j := &job{target: t, scenario: sc, lathe: suite.MeasuresLathe, run: Run{Model: t.Name, Scenario: sc.ID, Category: sc.Category, Trial: trial, Strategy: s, Fallback: fallback, Unguarded: o.Unguarded,
 		Control: sc.control(), Provokes: slices.ContainsFunc(sc.Asserts, func(a assert) bool { return a.Provoked }), About: t.About, Attempts: 1, Sampling: sc.Sampling}}
 	played := ""
 	if u := o.UserModel; u != nil && sc.Simulator != nil && sc.Simulator.Instructions != "" {
@@ -218,7 +219,6 @@ func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallba
 		list = append(list, Setting{Key: "fallback_retry_count", Value: "1"}, Setting{Key: "tool_use_mode", Value: string(lathe.ModeRelaxed)})
 	}
 	list = slices.Concat(list, sc.Ask.settings(), sc.conversational(), sc.Settings)
-	j.run.Category = sc.Category
 	var err error
 	if j.settings, j.limits, err = apply(list); err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", sc.ID, err)
@@ -277,13 +277,9 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 		return nil, err
 	}
 	tools, mocks := j.tools(t, ws)
-	guard := sc.Guard
-	if j.run.Unguarded {
-		guard = nil
-	}
-	opts := tool.Options{Policy: guard.policy(), Log: log}
-	if guard != nil {
-		opts.Approver = person{guard.Approve}
+	opts := tool.Options{Policy: policy.AllowAll(), Log: log} // the tools of a scenario have no effect outside of it
+	if sc.Guard != nil && !j.run.Unguarded {
+		sc.Guard.set(&opts)
 	}
 	reported := map[string]bool{}
 	if texts := sc.untold(); len(texts) > 0 {
@@ -304,12 +300,9 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 	o := &outcome{calls: calls(res.History), text: res.Answer, said: said, reported: reported, state: func(p string) (json.RawMessage, error) { return t.stateAt(ws, p) }}
 	r.Executed = map[string]int{}
 	for _, m := range mocks {
-		made := m.Calls()
-		for _, args := range made {
+		for _, args := range m.Calls() {
 			o.executed = append(o.executed, executed{m.Spec().Name, args})
-		}
-		if len(made) > 0 {
-			r.Executed[m.Spec().Name] = len(made)
+			r.Executed[m.Spec().Name]++
 		}
 	}
 	if r.Draft, err = t.stateAt(ws, draft); err != nil {

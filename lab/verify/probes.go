@@ -174,8 +174,7 @@ func (s *side) conducts(a *doctor.Answer, tools []*lathe.ToolSpec, wanted bool) 
 	calls := a.Finish.Message.Calls()
 	for i := range calls {
 		if offered(&calls[i], tools) < 0 {
-			s.count(metricConduct, false)
-			s.deviate(metricConduct, "unknown-tool")
+			s.check(metricConduct, "unknown-tool", false)
 			return false
 		}
 	}
@@ -208,19 +207,11 @@ func askUsage(ctx context.Context, s *side) {
 			return // already counted
 		}
 		u := a.Finish.Usage
-		s.check("usage-total", u.TotalTokens == 0 || u.TotalTokens == u.InputTokens+u.OutputTokens)
+		s.check(metricUsage, "usage-total", u.TotalTokens == 0 || u.TotalTokens == u.InputTokens+u.OutputTokens)
 		in[i] = u.InputTokens
 	}
-	s.check("usage-differs-streamed", in[0] == in[1])
-	s.check("usage-not-growing", in[2] > in[0])
-}
-
-// check adds a case to metricUsage.
-func (s *side) check(id string, ok bool) {
-	s.count(metricUsage, ok)
-	if !ok {
-		s.deviate(metricUsage, id)
-	}
+	s.check(metricUsage, "usage-differs-streamed", in[0] == in[1])
+	s.check(metricUsage, "usage-not-growing", in[2] > in[0])
 }
 
 func askSchemas(ctx context.Context, s *side) {
@@ -316,8 +307,7 @@ func askContracts(ctx context.Context, s *side) {
 		case o == refused:
 			s.tally(metricNoTools).Refused++
 		case o == whole, o == cut:
-			s.count(metricNoTools, false)
-			s.deviate(metricNoTools, "accepted-without-tools")
+			s.check(metricNoTools, "accepted-without-tools", false)
 		}
 	}
 }
@@ -456,21 +446,19 @@ func (s *side) back(ctx context.Context, metric string, req *lathe.Request) {
 		return
 	}
 	s.count(metric, true)
+	sent := req.Messages[1].Calls()[0]
 	calls := a.Finish.Message.Calls()
 	id := ""
 	for i := range calls {
 		switch {
 		case offered(&calls[i], req.Tools) < 0:
 			id = "unknown-tool"
-		case calls[i].Name == req.Messages[1].Calls()[0].Name && rawjson.Equal([]byte(calls[i].Arguments), []byte(req.Messages[1].Calls()[0].Arguments)):
+		case calls[i].Name == sent.Name && rawjson.Equal([]byte(calls[i].Arguments), []byte(sent.Arguments)):
 			id = "tool-loop"
 		}
 	}
 	if len(calls) == 0 && strings.TrimSpace(a.Finish.Message.Text()) == "" {
 		id = "empty-final"
 	}
-	s.count(metricConduct, id == "")
-	if id != "" {
-		s.deviate(metricConduct, id)
-	}
+	s.check(metricConduct, id, id == "")
 }

@@ -300,13 +300,7 @@ func similarity(target, reference *side) *Trigger {
 	t := &Trigger{}
 	var noise Similarity
 	for i := range triggers {
-		at := func(list []trigger) trigger {
-			if i < len(list) {
-				return list[i]
-			}
-			return trigger{}
-		}
-		a, b, c := at(target.called), at(reference.called), at(reference.second)
+		a, b, c := target.called[i], reference.called[i], reference.second[i]
 		if a.measured && b.measured {
 			t.Add(a.called, b.called)
 		}

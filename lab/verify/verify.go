@@ -193,6 +193,14 @@ func (s *side) count(metric string, ok bool) {
 	}
 }
 
+// check adds one case to a metric, and counts the deviation id if the case failed.
+func (s *side) check(metric, id string, ok bool) {
+	s.count(metric, ok)
+	if !ok {
+		s.deviate(metric, id)
+	}
+}
+
 // deviate counts a deviation in an answer.
 func (s *side) deviate(metric, id string) {
 	if s.deviations[metric] == nil {
@@ -268,8 +276,7 @@ func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Requ
 	s.answers++
 	if a.Status >= 400 && a.Status < 500 && a.Status != 408 && a.Status != 429 { // a refusal
 		if !m.mayRefuse {
-			s.count(metricAccepted, false)
-			s.deviate(metricAccepted, fmt.Sprintf("status-%d", a.Status))
+			s.check(metricAccepted, fmt.Sprintf("status-%d", a.Status), false)
 		}
 		return a, refused
 	}

@@ -143,9 +143,9 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim,
 		}
 	}
 	s.states.put(runID, state{sum: st.sum, mark: r.mark})
-	s.memory.confirm(runID, logEnd{last: last + int64(len(events)), mark: r.mark, over: r.ended})
+	s.memory.confirm(runID, logEnd{last: r.run.LastID, mark: r.mark, over: r.ended})
 	s.runs.add(runID)
-	return last + int64(len(events)), nil
+	return r.run.LastID, nil
 }
 
 // encode sets the stored forms of the events, and the rows of the run and its model calls after them.
@@ -157,15 +157,12 @@ func (r *request) encode(st state, events []event.Event) (err error) {
 	if err != nil {
 		return err
 	}
-	for i := range encoded {
+	for i, e := range events {
 		r.bodies[i] = encoded[i].Body
 		if last := encoded[i].Last(); last != nil {
 			r.messages = append(r.messages, encoded[i].Messages...)
 			r.lasts = append(r.lasts, lastMessage{r.last + int64(i) + 1, last})
 		}
-	}
-	for i := range events {
-		e := events[i]
 		e.Time = e.Time.Round(0).UTC() // the form in which it is read
 		st.sum.Apply(&e)
 		end, ok := e.Data.(*event.RunFinished)

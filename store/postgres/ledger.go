@@ -17,6 +17,9 @@ type ledger struct{ *database }
 
 // In the statements, 8000000000000000000 is [store.MaxBooked], and 1000000000000000000 is the maximum that is added to a sum at once. A
 // reservation is open, charged or recorded: see PutReservation of [store.Rows].
+//
+// The statements that book amounts consist of the same parts: r are the reservations, e the rows of usage to add, sums the amounts to book by
+// account, held the balances of these accounts, now locked, and moved the balances after the change.
 const (
 	// openStatement creates the missing rows of accounts, so that the next statement can lock them.
 	openStatement = `INSERT INTO ledger_balance (kind, name, period) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) AS w(kind, name, period)
@@ -69,7 +72,8 @@ const (
 	RETURNING b.kind
 )`
 
-	// settleStatement replaces a reservation by the counts $2 to $10. It first subtracts the amount of a charged one.
+	// settleStatement replaces a reservation by the counts $2 to $10, in the order of [store.Counts].Fields. done is 1 for a charged reservation:
+	// its amount is booked already, and is subtracted from the counts.
 	settleStatement = `WITH r AS (
 	DELETE FROM ledger_reservation WHERE id = $1 AND state <> 'recorded' RETURNING *
 ), e AS (
@@ -95,7 +99,7 @@ const (
 		sum(r.tokens)::bigint AS released_tokens FROM e r, ` + accountsOf + ` GROUP BY 1, 2, 3
 ), ` + lockAndMove + `, counted AS (` + addUsage + `) SELECT count(*) FROM r`
 
-	// recordStatement adds entries, unless entries with the id $1 were added before.
+	// recordStatement adds the entries with the columns $3 to $15, unless entries with the id $1 were added before.
 	recordStatement = `WITH mark AS (
 	INSERT INTO ledger_reservation (id, state, expires, day, key, team, model, input_tokens, output_tokens, nanos)
 	VALUES ($1, 'recorded', $2, '', '', '', '', 0, 0, 0) ON CONFLICT (id) DO NOTHING RETURNING id

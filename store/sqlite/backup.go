@@ -243,14 +243,10 @@ func copyPages(ctx context.Context, path, to string, opts *BackupOptions) error 
 	}
 	defer func() { _ = conn.Close() }()
 	// A read transaction keeps its state of the database: without one, each commit of another process would restart the copy.
-	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+	if err := put(ctx, conn, "BEGIN"); err != nil {
 		return err
 	}
-	var version int
-	if err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
-		return err
-	}
-	if err := checkVersion(version); err != nil {
+	if _, err := readVersion(ctx, conn); err != nil {
 		return err
 	}
 	if err := restrictLog(path); err != nil {
@@ -288,10 +284,7 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 	}
 	defer func() { _ = tx.Rollback() }() // only read
 	c := &Contents{}
-	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&c.Schema); err != nil {
-		return nil, err
-	}
-	if err := checkVersion(c.Schema); err != nil {
+	if c.Schema, err = readVersion(ctx, tx); err != nil {
 		return nil, err
 	}
 	if err := tx.QueryRowContext(ctx, "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()").Scan(&c.Bytes); err != nil {

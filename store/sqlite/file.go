@@ -149,18 +149,13 @@ func (f *files) fails() bool {
 // Check returns an error of code unavailable if the store cannot be written: one of its files was removed or replaced, or the last write
 // failed and another attempt by Check fails too.
 func (s *Store) Check(ctx context.Context) error {
-	const op = "sqlite: check"
 	err := s.files.check()
 	if err == nil && s.write != nil && s.files.fails() {
 		_, err = s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
-			_, err := tx.ExecContext(ctx, setVersion(s.schema))
-			return 0, err
+			return 0, put(ctx, tx, setVersion(s.schema))
 		})
 	}
-	if err != nil {
-		return failure(ctx, op, err)
-	}
-	return nil
+	return failure(ctx, "sqlite: check", err)
 }
 
 // Tightened returns the paths of the files from which [Open] has removed permissions of group or others.

@@ -54,7 +54,7 @@ func (m migration) Apply(ctx context.Context, has int, scripts []migrate.Script)
 		return err
 	}
 	for _, s := range scripts {
-		if _, err := tx.ExecContext(ctx, s.Text); err != nil {
+		if err := put(ctx, tx, s.Text); err != nil {
 			return err
 		}
 		if hook := hooks[s.Version]; hook != nil {
@@ -63,7 +63,7 @@ func (m migration) Apply(ctx context.Context, has int, scripts []migrate.Script)
 			}
 		}
 	}
-	if _, err := tx.ExecContext(ctx, setVersion(has+len(scripts))); err != nil {
+	if err := put(ctx, tx, setVersion(has+len(scripts))); err != nil {
 		return err
 	}
 	return tx.Commit()
@@ -89,7 +89,7 @@ func (d *database) migrate(ctx context.Context) error {
 	if err := schema.Update(ctx, migration{d.write}); err != nil {
 		return err
 	}
-	if _, err := d.write.ExecContext(ctx, setVersion(schema.Version())); err != nil { // a write without a change
+	if err := put(ctx, d.write, setVersion(schema.Version())); err != nil { // a write without a change
 		return err
 	}
 	var mode string
@@ -106,20 +106,15 @@ func (d *database) migrate(ctx context.Context) error {
 	return nil
 }
 
-// checkVersion returns an error for a schema that this version cannot read.
-func checkVersion(has int) error {
+// readVersion returns the version of the schema of a store, or an error if this version cannot read it.
+func readVersion(ctx context.Context, db querier) (has int, err error) {
+	if err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&has); err != nil {
+		return 0, err
+	}
 	if has == 0 {
-		return errors.New("the file is no store of runs")
+		return 0, errors.New("the file is no store of runs")
 	}
-	return schema.Check(has)
-}
-
-// loadVersion reads the version of the schema, and returns an error if this version cannot read it.
-func (d *database) loadVersion(ctx context.Context) error {
-	if err := d.read.QueryRowContext(ctx, "PRAGMA user_version").Scan(&d.schema); err != nil {
-		return err
-	}
-	return checkVersion(d.schema)
+	return has, schema.Check(has)
 }
 
 // addWakeTimes is the hook of version 2, which added WakeAt to the rows of parked runs. It computes these rows again from the events.
@@ -137,7 +132,7 @@ func addWakeTimes(ctx context.Context, tx *sql.Tx) error {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "UPDATE run SET summary = ? WHERE run_id = ?", row, id); err != nil {
+		if err := put(ctx, tx, "UPDATE run SET summary = ? WHERE run_id = ?", row, id); err != nil {
 			return err
 		}
 	}

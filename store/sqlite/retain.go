@@ -39,14 +39,14 @@ func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
 func (s *Store) remove(ctx context.Context, which string, arg any) error {
 	_, err := s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
 		if !strings.HasPrefix(which, "session") { // the records have no session
-			if _, err := tx.ExecContext(ctx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM gone WHERE "+which+")", arg); err != nil {
+			if err := put(ctx, tx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM gone WHERE "+which+")", arg); err != nil {
 				return 0, err
 			}
-			if _, err := tx.ExecContext(ctx, "DELETE FROM gone WHERE "+which, arg); err != nil {
+			if err := put(ctx, tx, "DELETE FROM gone WHERE "+which, arg); err != nil {
 				return 0, err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", arg); err != nil {
+		if err := put(ctx, tx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", arg); err != nil {
 			return 0, err
 		}
 		return s.drop(ctx, tx, which, arg)
@@ -64,7 +64,7 @@ func (s *Store) drop(ctx context.Context, tx querier, which string, args ...any)
 		return 0, err
 	}
 	for _, table := range []string{"event", "model_call", "fact", "call"} {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", args...); err != nil {
+		if err := put(ctx, tx, "DELETE FROM "+table+" WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", args...); err != nil {
 			return 0, err
 		}
 	}
@@ -81,8 +81,7 @@ func (s *Store) drop(ctx context.Context, tx querier, which string, args ...any)
 
 // checkpoint moves the write-ahead log into the file, because the log contains deleted data until then.
 func (s *Store) checkpoint(ctx context.Context) error {
-	_, err := s.write.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-	return err
+	return put(ctx, s.write, "PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
 // DeleteBefore implements [store.Retainer].
@@ -112,11 +111,11 @@ func (s *Store) retire(ctx context.Context, more func(context.Context) (bool, er
 				return err
 			}
 			n, err := s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
-				if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO gone (run_id, principal, time) SELECT run_id, principal, ? FROM run WHERE "+which,
+				if err := put(ctx, tx, "INSERT OR REPLACE INTO gone (run_id, principal, time) SELECT run_id, principal, ? FROM run WHERE "+which,
 					append([]any{time.Now().UnixNano()}, args...)...); err != nil {
 					return 0, err
 				}
-				if _, err := tx.ExecContext(ctx, "DELETE FROM gone WHERE time < (SELECT time FROM gone ORDER BY time DESC LIMIT 1 OFFSET ?)", maxGone); err != nil {
+				if err := put(ctx, tx, "DELETE FROM gone WHERE time < (SELECT time FROM gone ORDER BY time DESC LIMIT 1 OFFSET ?)", maxGone); err != nil {
 					return 0, err
 				}
 				return s.drop(ctx, tx, which, args...)

@@ -52,8 +52,7 @@ func (s *session) exec(statement string, args ...any) (int64, error) {
 
 // put executes a statement.
 func (s *session) put(statement string, args ...any) error {
-	_, err := s.exec(statement, args...)
-	return err
+	return put(s.ctx, s.db, statement, args...)
 }
 
 // one returns a scanner for the first row of a query. The scanner returns [lathe.ErrNotFound] if there is no row.

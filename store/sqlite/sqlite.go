@@ -79,7 +79,7 @@ func (s *Store) open(path string, readOnly bool) (err error) {
 		return err
 	}
 	s.read.SetMaxOpenConns(8)
-	if err := s.loadVersion(ctx); err != nil {
+	if s.schema, err = readVersion(ctx, s.read); err != nil {
 		return err
 	}
 	if readOnly {

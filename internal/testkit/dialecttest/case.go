@@ -11,7 +11,15 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 )
 
-// A Case is one txtar file.
+// A Case is one txtar file, such as
+//
+//	What this case guards.
+//	-- options --
+//	{"tools": ["look"]}
+//	-- input --
+//	<the text of the model>
+//	-- want --
+//	<the deltas of the parser, as Format writes them>
 type Case struct {
 	Name    string
 	Comment string
@@ -75,7 +83,7 @@ func readCase(name, data string) (Case, error) {
 			Name   string          `json:"name"`
 			Schema json.RawMessage `json:"schema"`
 		}
-		if raw[0] == '"' {
+		if raw[0] == '"' { // a name alone
 			raw = json.RawMessage(`{"name":` + string(raw) + `}`)
 		}
 		if err := json.Unmarshal(raw, &tool); err != nil {
@@ -131,8 +139,8 @@ func Run(t *testing.T, fsys fs.FS, name string) {
 // fuzzLimits are the values of max_payload_bytes that [Fuzz] tries.
 var fuzzLimits = [...]int{64, 0, 12, 200}
 
-// Fuzz fuzzes the dialect's parser with the cases of fsys as the seeds: no text makes it panic,
-// or say other things for other cuts, whatever max_payload_bytes is.
+// Fuzz fuzzes the dialect's parser with the cases of fsys as the seeds. No text makes the parser panic, and its
+// deltas are the same wherever the text is cut, whatever max_payload_bytes is.
 func Fuzz(f *testing.F, fsys fs.FS, name string) {
 	d := lookup(f, name)
 	for _, c := range Cases(f, fsys) {
@@ -144,7 +152,7 @@ func Fuzz(f *testing.F, fsys fs.FS, name string) {
 		o := &dialect.Options{AllowDeprecatedSyntax: deprecated, MaxPayloadBytes: fuzzLimits[cut%uint64(len(fuzzLimits))]}
 		deltas := parse(t, d.NewParser(o), text, nil)
 		whole, shown := Format(Join(deltas)), readable(deltas)
-		var cuts []int
+		var cuts []int // 1 to 9 bytes apart, from a generator of random numbers with the seed cut
 		for at := 0; ; {
 			cut = cut*6364136223846793005 + 1442695040888963407
 			at += 1 + int(cut>>33)%9

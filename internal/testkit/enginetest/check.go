@@ -65,6 +65,7 @@ func (c *checker) fail(check, format string, args ...any) {
 	c.bad = append(c.bad, Violation{Check: check, RunID: c.run, Text: fmt.Sprintf(format, args...)})
 }
 
+// of returns the data of the events of one type.
 func of[T event.Data](events []event.Event) []T {
 	var out []T
 	for i := range events {
@@ -75,6 +76,7 @@ func of[T event.Data](events []event.Event) []T {
 	return out
 }
 
+// end returns the first end of the run, or nil.
 func (r *RunLog) end() *event.RunFinished {
 	ends := of[*event.RunFinished](r.Events)
 	if len(ends) == 0 {
@@ -83,6 +85,7 @@ func (r *RunLog) end() *event.RunFinished {
 	return ends[0]
 }
 
+// c1: a run that was acknowledged has ended or waits for input.
 func (c *checker) c1(r *RunLog) {
 	if !r.Acked {
 		return
@@ -102,6 +105,7 @@ func (c *checker) c1(r *RunLog) {
 	}
 }
 
+// c2: the log is dense, can be folded, has at most one end, and agrees with the index.
 func (c *checker) c2(r *RunLog) {
 	for i := range r.Events {
 		e := &r.Events[i]
@@ -137,6 +141,7 @@ func (c *checker) c2(r *RunLog) {
 	}
 }
 
+// deeds returns the executions of a run's calls, by call id.
 func (c *checker) deeds(r *RunLog) map[string][]Deed {
 	out := map[string][]Deed{}
 	for _, d := range c.h.Deeds {
@@ -147,6 +152,7 @@ func (c *checker) deeds(r *RunLog) map[string][]Deed {
 	return out
 }
 
+// c3: a call that writes was executed at most once, and all executions of a call had the same key.
 func (c *checker) c3(r *RunLog) {
 	for id, all := range c.deeds(r) {
 		if c.h.Tools[all[0].Tool].Effect == lathe.Writes && len(all) > 1 {
@@ -154,12 +160,13 @@ func (c *checker) c3(r *RunLog) {
 		}
 		for _, d := range all[1:] {
 			if d.Key != all[0].Key {
-				c.fail("C3", "%s of %s was made under %d keys", id, d.Tool, 2)
+				c.fail("C3", "%s of %s was made under 2 keys", id, d.Tool)
 			}
 		}
 	}
 }
 
+// c4: each call was planned and answered once, and a successful result comes from an execution or from an approver.
 func (c *checker) c4(r *RunLog) {
 	planned, results := map[string]int{}, map[string]int{}
 	deeds := c.deeds(r)
@@ -192,6 +199,7 @@ func (c *checker) c4(r *RunLog) {
 	}
 }
 
+// c5: a call that is answered `interrupted` had begun, and may not be executed again.
 func (c *checker) c5(r *RunLog) {
 	state := &loop.State{}
 	for i := range r.Events {
@@ -212,6 +220,7 @@ func (c *checker) c5(r *RunLog) {
 	}
 }
 
+// c6: a watcher received each stored event once and in order.
 func (c *checker) c6(t *Tail) {
 	var run *RunLog
 	for i := range c.h.Runs {
@@ -241,6 +250,7 @@ func (c *checker) c6(t *Tail) {
 	}
 }
 
+// c7: each execution had arguments that the model asked for, if the policy allows the call, or that an approver allowed.
 func (c *checker) c7(r *RunLog) {
 	asked, allowed := map[string]json.RawMessage{}, map[string][]json.RawMessage{}
 	for i := range r.Events {
@@ -294,6 +304,7 @@ func sameJSON(a, b []byte) bool {
 	return lerr == nil && rerr == nil && bytes.Equal(left, right)
 }
 
+// c8: each append was made under the newest claim, and only an event that acquires the run changes its writer.
 func (c *checker) c8(r *RunLog) {
 	writer := ""
 	appends := slices.DeleteFunc(slices.Clone(c.h.Appends), func(a Append) bool { return a.RunID != r.ID })
@@ -311,6 +322,7 @@ func (c *checker) c8(r *RunLog) {
 	}
 }
 
+// c9: the model and the tools were called no more often than the limits and the number of resumptions allow.
 func (c *checker) c9(r *RunLog) {
 	l := r.Limits.WithDefaults()
 	begun, resumed := len(of[*event.ModelCallStarted](r.Events)), len(of[*event.RunResumed](r.Events))

@@ -95,8 +95,7 @@ type execution struct {
 	runs        []RunLog
 	id          string      // of the last run
 	state       *loop.State // as Await returned it
-	// unordered: calls run side by side, and the order of their events is not the same each time.
-	unordered bool
+	unordered   bool        // calls run in parallel, and the order of their events differs each time
 }
 
 func (p *execution) must(what string, err error) {
@@ -148,7 +147,7 @@ func (p *execution) answer(callID string, a approval.Answer) {
 	p.must("answer", p.engine.Answer(p.Context(), p.id, callID, p.state.Open[i].Digest, &a))
 }
 
-// results compares the results that the model received: "call code", in order.
+// results compares the results that the model received with want, in order: the id of the call and its code, such as "c1_0 ok".
 func (p *execution) results(want ...string) {
 	p.Helper()
 	var got []string
@@ -191,6 +190,7 @@ func (p *execution) deeds(callID string) int {
 	return n
 }
 
+// made returns the executions of the tools of a run, or of all runs if runID is "".
 func (w *World) made(runID string) []Deed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,7 +230,7 @@ func (p *execution) check() string {
 	return strings.Join(lines, "")
 }
 
-// What differs in each execution of a run.
+// volatile are the members, and token the parts of texts, that differ in each execution of a run.
 var (
 	volatile = []string{"time", "run_id", "request_id", "latency_ms", "first_token_ms", "expires_at", "args_digest", "started_from", "child_run_id", "executor"}
 	token    = regexp.MustCompile(`\[\[secret:[^\]]*\]\]`)
@@ -253,6 +253,7 @@ func (p *execution) normalise(e *event.Event) string {
 	return e.Data.EventType() + " " + string(token.ReplaceAll(out, []byte("[[secret]]"))) + "\n"
 }
 
+// strip removes the volatile members of a decoded event.
 func strip(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -293,6 +294,7 @@ func difference(want, got string) string {
 	return "(nothing)"
 }
 
+// types returns the types of the events of a log.
 func types(log string) string {
 	var out []string
 	for line := range strings.Lines(log) {

@@ -27,7 +27,7 @@ type Environment struct {
 	world    *World
 
 	mu    sync.Mutex
-	born  int
+	born  int              // number of processes so far
 	holds map[string]*hold // by the name of a tool, or "model"
 	tails map[string]*Tail // by run
 }
@@ -200,7 +200,7 @@ func (j environmentJudge) Call(c *lathe.CallInfo) lathe.Verdict {
 	return j.judge.Call(c)
 }
 
-// A prop is a tool of one process.
+// A prop is a tool of one process. Its executions are in the world, which outlives the process.
 type prop struct {
 	host *Host
 	spec lathe.ToolSpec
@@ -245,7 +245,7 @@ func (p *ledgerProp) CheckOutcome(_ context.Context, call *lathe.CallMeta) (tool
 	return tool.Recovery{Outcome: tool.RecoveryNotRun}, nil
 }
 
-// A environmentModel is the model of one process. The script of the scenario says what it answers.
+// An environmentModel is the model of one process. The script of the scenario says what it answers.
 type environmentModel struct{ host *Host }
 
 // Describe implements [lathe.Model].
@@ -266,7 +266,7 @@ func (m *environmentModel) Generate(ctx context.Context, req *lathe.Request) ite
 	}
 }
 
-// A mortalStore is the store of one process: it refuses what a killed process does.
+// A mortalStore is the store of one process. It refuses all changes once the process is killed.
 type mortalStore struct {
 	store.RunIndex
 	signals store.SignalStore
@@ -275,7 +275,7 @@ type mortalStore struct {
 
 var _ store.SignalStore = (*mortalStore)(nil)
 
-// alive returns the error of a store that a killed process does not reach.
+// alive returns an error if the process is killed: it no longer reaches its store.
 func (h *Host) alive() error {
 	if h.Killed() {
 		return unreachable(errDead)

@@ -15,8 +15,8 @@ import (
 type History struct {
 	Runs    []RunLog
 	Deeds   []Deed
-	Tails   []Tail
-	Appends []Append
+	Tails   []Tail   // one for each watcher
+	Appends []Append // those that succeeded, in order
 	// Tools are the tools of the server, by name.
 	Tools map[string]Tool
 	Kills int
@@ -42,6 +42,7 @@ type Tool struct {
 	Asks   bool // its calls need an approval
 }
 
+// log returns the stored events of a run.
 func (s *Sim) log(runID string) []event.Event {
 	var out []event.Event
 	for e, err := range s.opts.Store.Read(context.Background(), runID, 0) {
@@ -56,7 +57,7 @@ func (s *Sim) log(runID string) []event.Event {
 	return out
 }
 
-// history collects what is left.
+// history returns the history after the end of the simulation.
 func (s *Sim) history(t testing.TB) *History {
 	t.Helper()
 	h := &History{Deeds: s.world.deeds, Appends: s.notes, Tools: map[string]Tool{}, Kills: s.kills, Trace: s.trace, found: s.bad}

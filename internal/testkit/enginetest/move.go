@@ -32,7 +32,7 @@ func (s *Sim) chooseOutcome(st *Stop) Outcome {
 	return []Outcome{Fail, Lose, KillBefore, KillAfter}[s.rng.IntN(4)]
 }
 
-// randomSteps has things happen by chance.
+// randomSteps releases stops and makes moves at random.
 func (s *Sim) randomSteps(steps int) {
 	for range steps {
 		stops := s.waiting()
@@ -45,7 +45,7 @@ func (s *Sim) randomSteps(steps int) {
 	s.calm = true
 }
 
-// randomMove makes one move of the seed's.
+// randomMove makes one random move: a request of a client, a decision, a fault, or the passing of time.
 func (s *Sim) randomMove() {
 	if len(s.procs) == 0 {
 		s.addProcess()
@@ -111,7 +111,7 @@ func (s *Sim) addProcess() {
 	p.serve()
 }
 
-// The approver of this move answers a random request for approval, which may have an answer already.
+// decideAtRandom has an approver answer one of the requests for approval, which may have an answer already.
 func (s *Sim) decideAtRandom(p *Process) {
 	s.world.mu.Lock()
 	all := s.world.requests
@@ -132,7 +132,7 @@ func (s *Sim) decideAtRandom(p *Process) {
 	p.decide(q, a)
 }
 
-// clientAnswers are the results of the client's calls that the run has, answered or not.
+// clientAnswers returns a result for each call of the client's tool in the script of a run.
 func (s *Sim) clientAnswers(runID string) map[string]lathe.Output {
 	out := map[string]lathe.Output{}
 	for _, turn := range s.world.script(runID).Turns {
@@ -167,7 +167,7 @@ func (s *Sim) drain() {
 	s.bad = append(s.bad, Violation{Check: "C1", Text: "the history does not end"})
 }
 
-// advance makes one move that brings a run on, and reports whether there was one.
+// advance makes one move that a run or a watcher needs in order to end, and reports whether there was one.
 func (s *Sim) advance() bool {
 	s.mu.Lock()
 	busy := s.acting > 0
@@ -191,7 +191,7 @@ func (s *Sim) advance() bool {
 		}
 		state, err := loop.Fold(events)
 		switch {
-		case err != nil, state.Finished != nil: // the checks say so
+		case err != nil, state.Finished != nil: // nothing to do: C2 reports the error
 		case state.Paused != "" && s.answers(p, state):
 			return true
 		case state.Paused != "" && p.alone:
@@ -215,7 +215,7 @@ func (s *Sim) advance() bool {
 	return false
 }
 
-// answers answers what a run waits for, and reports whether anything of it was not answered yet.
+// answers stores the missing answers that a run waits for, and reports whether there were any.
 func (s *Sim) answers(p *Process, state *loop.State) (some bool) {
 	id := state.Run.RunID
 	for _, q := range s.world.open() {
@@ -240,6 +240,7 @@ func (s *Sim) answer(q *question) lathe.Approval {
 	return s.opts.Answer(q.callID)
 }
 
+// over reports whether all runs have ended and all watchers have received their end.
 func (s *Sim) over() bool {
 	for _, r := range s.runs {
 		events := s.log(r.ID)

@@ -35,12 +35,12 @@ type Process struct {
 	signals    store.SignalStore // nil: the store keeps no signals
 	approvals  *approval.Queue   // nil: the world holds the decisions
 	alone      bool              // no other process uses the store
-	// paused processes pass no stop, and do not notice that time passes.
-	paused atomic.Bool
-	ctx    context.Context
-	close  context.CancelFunc
+	paused     atomic.Bool       // it passes no stop, and does not notice that time passes
+	ctx        context.Context
+	close      context.CancelFunc
 }
 
+// start starts a process, which owns no run yet.
 func (s *Sim) start() *Process {
 	s.born++
 	p := &Process{sim: s, name: fmt.Sprintf("p%d", s.born), bus: observe.NewBus(nil)}
@@ -72,7 +72,7 @@ func (s *Sim) start() *Process {
 	return p
 }
 
-// use takes a store for what it is.
+// use sets the stores of the process: inner with stops, and with signals and claims if inner has them.
 func (p *Process) use(inner store.RunIndex) {
 	own := &simStore{inner: inner, p: p}
 	p.store, p.alone = own, true
@@ -115,7 +115,7 @@ func (p *Process) StoredApproval(ctx context.Context, req *lathe.ApprovalRequest
 	return p.approvals.StoredApproval(ctx, req)
 }
 
-// decide gives the answer to a request to the process, which keeps it.
+// decide has the process store the answer to a request for approval.
 func (p *Process) decide(q *question, a lathe.Approval) {
 	if p.approvals == nil {
 		p.sim.tracef("%s %s is decided: approved %v, first %v", q.runID, q.callID, a.Approved, p.sim.world.decide(q, a))
@@ -138,6 +138,7 @@ func (p *Process) decide(q *question, a lathe.Approval) {
 	})
 }
 
+// put has the process store a signal.
 func (p *Process) put(f store.Signal) {
 	p.sim.do(p.name+" receives "+f.Kind+" "+f.Key+" of "+f.RunID, func() {
 		if err := p.signals.PutSignal(p.ctx, f); err != nil {
@@ -188,7 +189,7 @@ func (p *Process) end() {
 	}
 }
 
-// begin asks the process for a run, as a client does that repeats its request until the run is acknowledged.
+// begin requests a run from the process. A client may repeat the request: a run that exists already is no error.
 func (p *Process) begin(r *Run) {
 	script := p.sim.world.script(r.ID)
 	in := &loop.Input{Run: lathe.RunInfo{RunID: r.ID, RequestID: "req_" + r.ID}, Messages: []lathe.Message{lathe.User(r.ID)}, ClientTools: clientTools(),

@@ -19,6 +19,12 @@ type scenario struct {
 // gone is the error of a model server that is not available for a moment.
 var gone = &lathe.Error{Code: lathe.CodeUpstream, Op: "enginetest"}
 
+// How [Engine].Restart ends the process.
+const (
+	gracefully = false
+	killed     = true
+)
+
 var scenarios = []scenario{
 	{"a whole run with two tools", Script{Turns: []Turn{Ask(1, Look, Pay), Reply("done")}}, func(p *execution) {
 		p.start()
@@ -96,7 +102,7 @@ var scenarios = []scenario{
 	{"an approval waits over a restart", askScript, func(p *execution) {
 		p.start()
 		p.await(lathe.ReasonAwaitingApproval)
-		p.must("restart", p.engine.Restart(p.Context(), false))
+		p.must("restart", p.engine.Restart(p.Context(), gracefully))
 		p.answer("c1_0", approval.Answer{Verb: approval.Approve})
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 ok", "c1_1 ok")
@@ -126,7 +132,7 @@ var scenarios = []scenario{
 	{"a client's result waits over a restart", Script{Turns: []Turn{Ask(1, Mine), Reply("done")}}, func(p *execution) {
 		p.start()
 		p.await(lathe.ReasonAwaitingToolResults)
-		p.must("restart", p.engine.Restart(p.Context(), false))
+		p.must("restart", p.engine.Restart(p.Context(), gracefully))
 		p.must("result", p.engine.Result(p.Context(), p.id, "c1_0", lathe.Output{Data: json.RawMessage(`"failed"`), IsError: true}))
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 execution_failed")
@@ -227,7 +233,7 @@ var scenarios = []scenario{
 		p.start()
 		for range 6 {
 			p.must("hold", waitFor(model.begun, "the model call"))
-			p.must("kill", p.engine.Restart(p.Context(), true))
+			p.must("kill", p.engine.Restart(p.Context(), killed))
 		}
 		p.await(lathe.ReasonInterrupted)
 		p.environment.release("model")
@@ -287,7 +293,7 @@ func (p *execution) lose(name string) {
 	p.start()
 	p.must("hold", waitFor(h.begun, "the call"))
 	p.environment.release(name)
-	p.must("kill", p.engine.Restart(p.Context(), true))
+	p.must("kill", p.engine.Restart(p.Context(), killed))
 }
 
 // content returns what the model received for a call.

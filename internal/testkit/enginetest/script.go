@@ -48,6 +48,7 @@ const (
 // effects of the tools that the server executes.
 var effects = map[string]lathe.Effect{Look: lathe.ReadOnly, Put: lathe.Idempotent, Pay: lathe.Writes, AskPay: lathe.Writes, AskPut: lathe.Idempotent}
 
+// asks reports whether calls of a tool need an approval.
 func asks(tool string) bool { return tool == AskPay || tool == AskPut }
 
 // Reply returns a turn of text.
@@ -81,7 +82,7 @@ func Scripts() []Script {
 	}
 }
 
-// randomScript makes a script of the seed's.
+// randomScript returns a script that rng chooses: one of Scripts, or a new one.
 func randomScript(rng *rand.Rand, name string) Script {
 	if rng.IntN(3) == 0 {
 		all := Scripts()
@@ -110,7 +111,7 @@ func randomScript(rng *rand.Rand, name string) Script {
 	return s
 }
 
-// next returns the turn that the history of the request is at.
+// next returns the turn after the model's messages in the request.
 func (s *Script) next(req *lathe.Request) Turn {
 	done := 0
 	for i := range req.Messages {
@@ -124,18 +125,17 @@ func (s *Script) next(req *lathe.Request) Turn {
 // tokens is what each model call costs.
 const tokens = 15
 
-// A scriptModel is the model of a process. It returns the turn that the history is at, so that any process
-// can resume any run.
+// A scriptModel is the model of a process. Its answer depends on the request alone, so that any process can resume any run.
 type scriptModel struct{ p *Process }
 
 // Generate implements [lathe.Model].
 func (m *scriptModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
-		id := req.Messages[0].Text()
+		id := req.Messages[0].Text() // the first message is the id of the run: see [Process.begin]
 		w := m.p.sim.world
 		script := w.script(id)
 		t := script.next(req)
-		if err := m.p.sim.act(ctx, m.p, id, "model is asked", func() { w.asked(id) }, PointModel); err != nil {
+		if err := m.p.sim.act(ctx, m.p, PointModel, id, "model is asked", func() { w.asked(id) }); err != nil {
 			yield(lathe.Delta{}, err)
 			return
 		}
@@ -156,16 +156,17 @@ func (t *Turn) deliver(req *lathe.Request, yield func(lathe.Delta, error) bool) 
 	if t.Text != "" && !yield(lathe.Delta{Kind: lathe.DeltaText, Text: t.Text}, nil) {
 		return
 	}
-	yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: t.finish(len(req.Tools) > 0)}, nil)
+	yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: t.finish(req)}, nil)
 }
 
-func (t *Turn) finish(withTools bool) *lathe.Finish {
+// finish returns the end of the turn. A request without tools gets no calls.
+func (t *Turn) finish(req *lathe.Request) *lathe.Finish {
 	f := &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Message{Role: lathe.RoleAssistant},
 		Usage: lathe.Usage{InputTokens: tokens - 5, OutputTokens: 5, TotalTokens: tokens}}
 	if t.Text != "" {
 		f.Message.Parts = append(f.Message.Parts, lathe.Text{Text: t.Text})
 	}
-	if len(t.Calls) > 0 && withTools {
+	if len(t.Calls) > 0 && len(req.Tools) > 0 {
 		f.Reason = lathe.FinishToolCalls
 		for _, c := range t.Calls {
 			f.Message.Parts = append(f.Message.Parts, c)
@@ -184,10 +185,10 @@ func (*scriptModel) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: "sim", Model: "script"}
 }
 
-// A gadget is a tool of all processes: the context of a call has its process.
+// A gadget is a tool that all processes share. The context of a call contains the process.
 type gadget struct{ spec lathe.ToolSpec }
 
-// gadgets are the tools of every process. They are made once, as that takes longer than most histories.
+// gadgets are the tools of every process. They are made only once, since that takes longer than most simulations.
 var gadgets = sync.OnceValue(func() *tool.Set {
 	var tools []lathe.Tool
 	for name, effect := range effects {
@@ -212,7 +213,7 @@ func (g *gadget) Call(ctx context.Context, args json.RawMessage) (*lathe.Output,
 	sim := p.sim
 	what := g.spec.Name + " " + meta.CallID
 	d := Deed{RunID: meta.RunID, CallID: meta.CallID, Tool: g.spec.Name, Key: meta.IdempotencyKey, Args: slices.Clone(args), Process: p.name}
-	if err := sim.act(ctx, p, meta.RunID, what, func() { sim.world.do(&d) }); err != nil {
+	if err := sim.act(ctx, p, PointEffect, meta.RunID, what, func() { sim.world.do(&d) }); err != nil {
 		return nil, err
 	}
 	if err := sim.halt(ctx, p, PointReturn, meta.RunID, what+" returns"); err != nil {

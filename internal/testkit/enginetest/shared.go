@@ -24,7 +24,7 @@ var _ store.SignalStore = (*signalStore)(nil)
 
 // PutSignal implements [store.SignalStore].
 func (s *signalStore) PutSignal(ctx context.Context, f store.Signal) (err error) {
-	fault := s.p.sim.act(ctx, s.p, f.RunID, "signal "+f.Kind+" "+f.Key, func() { err = s.signals.PutSignal(context.WithoutCancel(ctx), f) }, PointSignal)
+	fault := s.p.sim.act(ctx, s.p, PointSignal, f.RunID, "signal "+f.Kind+" "+f.Key, func() { err = s.signals.PutSignal(context.WithoutCancel(ctx), f) })
 	if fault != nil {
 		return unreachable(fault)
 	}
@@ -63,10 +63,10 @@ func (s *Sim) claimed(claims ...store.Claim) {
 
 // Claim implements [store.Shared].
 func (s *sharedStore) Claim(ctx context.Context, node string, lease time.Duration, limit int) (claims []store.Claim, err error) {
-	fault := s.p.sim.act(ctx, s.p, "", "claim", func() {
+	fault := s.p.sim.act(ctx, s.p, PointAcquire, "", "claim", func() {
 		claims, err = s.inner.Claim(context.WithoutCancel(ctx), node, lease, limit)
 		s.p.sim.claimed(claims...)
-	}, PointAcquire)
+	})
 	if fault != nil {
 		return nil, unreachable(fault)
 	}
@@ -80,11 +80,11 @@ func sorted(claims []store.Claim) []store.Claim {
 
 // ClaimRun implements [store.Shared].
 func (s *sharedStore) ClaimRun(ctx context.Context, node, runID string, lease time.Duration) (c store.Claim, err error) {
-	fault := s.p.sim.act(ctx, s.p, runID, "take", func() {
+	fault := s.p.sim.act(ctx, s.p, PointAcquire, runID, "take", func() {
 		if c, err = s.inner.ClaimRun(context.WithoutCancel(ctx), node, runID, lease); err == nil {
 			s.p.sim.claimed(c)
 		}
-	}, PointAcquire)
+	})
 	if fault != nil {
 		return store.Claim{}, unreachable(fault)
 	}
@@ -93,7 +93,7 @@ func (s *sharedStore) ClaimRun(ctx context.Context, node, runID string, lease ti
 
 // Renew implements [store.Shared].
 func (s *sharedStore) Renew(ctx context.Context, node string, lease time.Duration) (claims []store.Claim, err error) {
-	fault := s.p.sim.act(ctx, s.p, "", "renew", func() { claims, err = s.inner.Renew(context.WithoutCancel(ctx), node, lease) }, PointOther)
+	fault := s.p.sim.act(ctx, s.p, PointOther, "", "renew", func() { claims, err = s.inner.Renew(context.WithoutCancel(ctx), node, lease) })
 	if fault != nil {
 		return nil, unreachable(fault)
 	}
@@ -102,7 +102,7 @@ func (s *sharedStore) Renew(ctx context.Context, node string, lease time.Duratio
 
 // Release implements [store.Shared].
 func (s *sharedStore) Release(ctx context.Context, c store.Claim, seen int64) (err error) {
-	fault := s.p.sim.act(ctx, s.p, c.RunID, "release", func() { err = s.inner.Release(context.WithoutCancel(ctx), c, seen) }, PointOther)
+	fault := s.p.sim.act(ctx, s.p, PointOther, c.RunID, "release", func() { err = s.inner.Release(context.WithoutCancel(ctx), c, seen) })
 	if fault != nil {
 		return unreachable(fault)
 	}

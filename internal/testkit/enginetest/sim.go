@@ -16,7 +16,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// An Outcome is what the simulation has happen to a goroutine at a stop: it continues, fails, or its process is killed.
+// An Outcome is what happens to a goroutine at a stop: it continues, its step fails, or its process is killed.
 type Outcome uint8
 
 // The outcomes.
@@ -94,31 +94,32 @@ type Sim struct {
 	rng    *rand.Rand // nil: orderly
 	world  *World
 	procs  []*Process // those that live
-	born   int
+	born   int        // number of processes started so far
 	kills  int
 	calm   bool // no more random faults
-	faults int
+	faults int  // number of random faults so far
 	runs   []*Run
 	tails  []*watcher
-	notes  []Append
+	notes  []Append         // the appends that succeeded
 	epochs map[string]int64 // of the last claim of each run
 	bad    []Violation      // found while the simulation runs
 
 	clock  sync.Mutex // held while Clock is called
-	mu     sync.Mutex
-	stops  []*Stop
-	made   int
+	made   int        // number of stops released so far
 	trace  []string
-	actors sync.WaitGroup
-	acting int
+	actors sync.WaitGroup // goroutines of clients and supervisors
+
+	mu     sync.Mutex // guards stops, acting, notes, epochs and bad
+	stops  []*Stop    // at which goroutines wait
+	acting int        // number of actions of [Sim.do] that have not returned
 }
 
 // A Run is a run that a client requests.
 type Run struct {
 	ID    string
 	Acked bool // a client received its first event
-	tried bool
-	hit   int // number of faults
+	tried bool // a client has requested it
+	hit   int  // number of faults
 }
 
 // Simulate runs a simulation to its end and returns its history. It must be called within a synctest bubble.
@@ -150,16 +151,12 @@ func Simulate(t testing.TB, opts *Options) *History {
 
 // halt blocks at a stop and returns an error if its outcome is not Go. It is for steps without an effect of their own.
 func (s *Sim) halt(ctx context.Context, p *Process, at Point, runID, what string) error {
-	return s.act(ctx, p, runID, what, nil, at)
+	return s.act(ctx, p, at, runID, what, nil)
 }
 
 // act blocks at a stop and then calls do, unless the outcome of the stop forbids it. Its error is that of the outcome.
-func (s *Sim) act(ctx context.Context, p *Process, runID, what string, do func(), at ...Point) error {
-	point := PointEffect
-	if len(at) > 0 {
-		point = at[0]
-	}
-	f, err := s.wait(ctx, p, point, runID, what)
+func (s *Sim) act(ctx context.Context, p *Process, at Point, runID, what string, do func()) error {
+	f, err := s.wait(ctx, p, at, runID, what)
 	if err != nil || f == Fail {
 		return errors.Join(err, failure(f))
 	}
@@ -178,6 +175,7 @@ func (s *Sim) act(ctx context.Context, p *Process, runID, what string, do func()
 	return failure(f)
 }
 
+// failure returns the error that the caller of a step gets.
 func failure(f Outcome) error {
 	if f == Fail || f == Lose {
 		return lathe.CodeUnavailable.Wrap("enginetest", errNoAnswer)
@@ -208,7 +206,7 @@ func (s *Sim) wait(ctx context.Context, p *Process, at Point, runID, what string
 		}
 		return f, nil
 	case <-ctx.Done():
-		if p != nil && p.paused.Load() { // it does not notice, and does what it was about to do once it may
+		if p != nil && p.paused.Load() { // a paused process does not notice that ctx has ended: it continues once it is released
 			if f := <-st.outcome; f != KillBefore {
 				return f, nil
 			}
@@ -246,7 +244,7 @@ func (s *Sim) release(st *Stop) {
 	}
 	s.mu.Lock()
 	i := slices.Index(s.stops, st)
-	if i < 0 { // what happened just now has ended it
+	if i < 0 { // At has ended it
 		s.mu.Unlock()
 		return
 	}
@@ -268,6 +266,7 @@ func (s *Sim) release(st *Stop) {
 	s.removeDead()
 }
 
+// hit counts a fault of the run of a stop, or of all runs if the stop is of none.
 func (s *Sim) hit(st *Stop) {
 	for _, r := range s.runs {
 		if r.ID == st.RunID || st.RunID == "" {
@@ -276,7 +275,7 @@ func (s *Sim) hit(st *Stop) {
 	}
 }
 
-// removeDead ends what a killed process has left.
+// removeDead removes the killed processes and ends their stops.
 func (s *Sim) removeDead() {
 	for i := 0; i < len(s.procs); {
 		p := s.procs[i]
@@ -308,7 +307,7 @@ func (s *Sim) removeDead() {
 	}
 }
 
-// do has an actor do something that may come to stops.
+// do calls f in a goroutine, which may block at stops, and returns once all goroutines are blocked.
 func (s *Sim) do(what string, f func()) {
 	s.tracef("%s", what)
 	s.mu.Lock()

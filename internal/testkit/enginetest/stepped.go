@@ -15,29 +15,30 @@ import (
 )
 
 // A stepped is an [Engine] that decides itself when the next step of a run is executed, as engines outside of this module do: it
-// calls [engine.Engine.Step] in the process of the moment, and repeats a step that failed. What it knows of its runs is not lost with
-// a process.
+// calls [engine.Engine.Step] in the current process, and repeats a step that failed. Restart replaces the process, and keeps the
+// state of the runs that is in the engine.
 type stepped struct {
 	base
-	mu      sync.Mutex // of base.host and base.engine, which Restart replaces, and of working
-	working context.Context
-	leave   context.CancelCauseFunc // ends the process
-	ctx     context.Context
+	mu      sync.Mutex              // guards base.host, base.engine and working, which Restart replaces
+	working context.Context         // of the current process
+	leave   context.CancelCauseFunc // ends the current process
+	ctx     context.Context         // of the engine
 	close   context.CancelFunc
-	runs    map[string]*steps
-	drivers sync.WaitGroup
+	runs    map[string]*steps // by run id
+	drivers sync.WaitGroup    // one goroutine for each run
 }
 
-// steps is one run of a stepped.
+// A steps is a run of the engine.
 type steps struct {
-	id      string
-	idle    atomic.Bool
-	wake    chan struct{}
-	resume  atomic.Bool
-	mu      sync.Mutex
-	cancel  bool
+	id     string
+	idle   atomic.Bool   // no step is in progress
+	wake   chan struct{} // the run has input
+	resume atomic.Bool   // the next step resumes the run
+
+	mu      sync.Mutex              // guards the rest
+	cancel  bool                    // the run is to be cancelled
 	stop    context.CancelCauseFunc // ends the step in progress
-	elapsed time.Duration
+	elapsed time.Duration           // total time of the steps so far
 }
 
 // Stepped returns an engine that executes runs with [engine.Engine.Step] over a store as the [Engine] of a scenario. clock is as of
@@ -97,7 +98,7 @@ func (p *stepped) drive(r *steps) {
 	}
 }
 
-// step executes one step in the process of the moment.
+// step executes one step in the current process.
 func (p *stepped) step(r *steps, opts engine.StepOptions) (*engine.Step, error) {
 	p.mu.Lock()
 	e, l, working := p.engine, p.host.Loop, p.working
@@ -138,7 +139,7 @@ func (r *steps) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// woken wakes a run after its input was stored.
+// woken wakes a run, if err, the error of storing its input, is nil.
 func (p *stepped) woken(runID string, err error) error {
 	if err != nil {
 		return err

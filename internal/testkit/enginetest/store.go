@@ -90,18 +90,17 @@ func callOf(d event.Data) string {
 	}
 }
 
-// An Append is one that a store has taken.
+// An Append is an append that succeeded.
 type Append struct {
 	RunID   string
 	Process string
-	Epoch   int64 // of the claim it was made under; 0: without one
-	Newest  int64 // the epoch of the run's last claim when it was made
-	First   string
-	From    int64 // the id of its first event
+	Epoch   int64  // of the claim it was made under; 0: without one
+	Newest  int64  // the epoch of the run's last claim when it was made
+	First   string // the type of its first event
+	From    int64  // the id of its first event
 }
 
-// A simStore is the one that a process has: each step of it may fail, and is the last of a process that
-// is killed at it.
+// A simStore is the store of a process, with a stop at each step: there the step may fail, or the process be killed.
 type simStore struct {
 	inner store.RunIndex
 	p     *Process
@@ -114,25 +113,26 @@ func (s *simStore) Append(ctx context.Context, runID string, last int64, events 
 	return s.append(ctx, runID, last, events, 0, func(ctx context.Context) (int64, error) { return s.inner.Append(ctx, runID, last, events...) })
 }
 
-// append appends under a claim of that epoch.
+// append appends the events with do, under a claim of that epoch.
 func (s *simStore) append(ctx context.Context, runID string, last int64, events []event.Event, epoch int64, do func(context.Context) (int64, error)) (end int64, err error) {
 	what := "append of nothing"
 	if len(events) > 0 {
 		what = strings.TrimSpace("append " + events[0].Data.EventType() + " " + callOf(events[0].Data))
 	}
 	sim := s.p.sim
-	fault := sim.act(ctx, s.p, runID, what, func() {
+	fault := sim.act(ctx, s.p, pointOf(events), runID, what, func() {
 		newest := sim.newest(runID) // now: a store that has lost a connection may answer much later
 		if end, err = do(context.WithoutCancel(ctx)); err == nil && len(events) > 0 {
 			sim.note(Append{RunID: runID, Process: s.p.name, First: events[0].Data.EventType(), From: last + 1, Epoch: epoch, Newest: newest})
 		}
-	}, pointOf(events))
+	})
 	if fault != nil {
 		return 0, unreachable(fault)
 	}
 	return end, err
 }
 
+// note records an append that succeeded.
 func (s *Sim) note(a Append) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *simStore) Read(ctx context.Context, runID string, after int64) iter.Seq
 
 // Delete implements [store.Store].
 func (s *simStore) Delete(ctx context.Context, runID string) (err error) {
-	fault := s.p.sim.act(ctx, s.p, runID, "delete", func() { err = s.inner.Delete(context.WithoutCancel(ctx), runID) }, PointOther)
+	fault := s.p.sim.act(ctx, s.p, PointOther, runID, "delete", func() { err = s.inner.Delete(context.WithoutCancel(ctx), runID) })
 	return errors.Join(fault, err)
 }
 

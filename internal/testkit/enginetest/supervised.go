@@ -17,13 +17,13 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A base is what the subjects of this package have in common: a store and the process of the moment.
+// A base is the part that the engines of this package have in common: a store and the current process.
 type base struct {
 	environment *Environment
 	kept        store.RunIndex
 	clock       func(time.Time)
 
-	host   *Host
+	host   *Host // of the current process
 	engine *engine.Engine
 }
 
@@ -168,7 +168,7 @@ func (p *supervised) Resume(ctx context.Context, runID string) error {
 	return p.runs.Resume(ctx, p.host.Loop, runID, nil)
 }
 
-// wake resumes a run whose input was stored, where the supervisor does not find it itself.
+// wake resumes a run whose input was stored. The supervisor of a [store.Shared] notices the input itself.
 func (p *supervised) wake(ctx context.Context, runID string) error {
 	if p.shared {
 		return nil

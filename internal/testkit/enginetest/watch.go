@@ -25,12 +25,13 @@ type watcher struct {
 	Tail
 
 	// A timer of a watcher can wake it while the simulation reads these two.
-	over atomic.Bool
+	over atomic.Bool             // it has received the end of the run
 	at   atomic.Pointer[Process] // nil: it is not connected
 
 	close context.CancelFunc
 }
 
+// last returns the id of the last event that the watcher received, or 0.
 func (t *watcher) last() int64 {
 	if len(t.IDs) == 0 {
 		return 0
@@ -46,8 +47,7 @@ func (t *watcher) leave() {
 	t.at.Store(nil)
 }
 
-// attach connects a watcher with a process: it listens first, then reads the store, and then joins
-// the two.
+// attach connects a watcher with a process. The watcher subscribes before it reads the store, so that it misses no event.
 func (s *Sim) attach(t *watcher, p *Process) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	t.at.Store(p)
@@ -63,6 +63,7 @@ func (s *Sim) attach(t *watcher, p *Process) {
 	s.waiting()
 }
 
+// follow receives events until the end of the run or of the connection. Where ids are missing, it reads the store.
 func (t *watcher) follow(ctx context.Context, p *Process) {
 	sub := p.bus.Subscribe(t.RunID)
 	defer sub.Close()
@@ -80,10 +81,10 @@ func (t *watcher) follow(ctx context.Context, p *Process) {
 			if t.catchUp(ctx, p) != nil {
 				return
 			}
-		case err != nil: // its end was heard, or it was too slow
+		case err != nil: // the run has ended, or the watcher was too slow
 			_ = t.catchUp(ctx, p)
 			return
-		case e.ID == 0 || e.ID <= t.last():
+		case e.ID == 0 || e.ID <= t.last(): // a delta, or an event that the watcher has
 		case e.ID > t.last()+1:
 			if t.catchUp(ctx, p) != nil {
 				return
@@ -94,6 +95,7 @@ func (t *watcher) follow(ctx context.Context, p *Process) {
 	}
 }
 
+// catchUp receives the stored events after the last one.
 func (t *watcher) catchUp(ctx context.Context, p *Process) error {
 	for e, err := range p.store.Read(ctx, t.RunID, t.last()) {
 		if err != nil {

@@ -39,17 +39,19 @@ type World struct {
 type question struct {
 	runID, callID, digest string
 	expires               time.Time
-	answer                *lathe.Approval // the first; nil where the store keeps it
+	answer                *lathe.Approval // the first; nil: none yet, or the store keeps it
 }
 
 func newWorld() *World { return &World{scripts: map[string]Script{}, asks: map[string]int{}} }
 
+// do records an execution of a tool.
 func (w *World) do(d *Deed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deeds = append(w.deeds, *d)
 }
 
+// asked counts a model call of a run.
 func (w *World) asked(runID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,6 +80,7 @@ func (w *World) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Ap
 	return *q.answer, nil
 }
 
+// question returns the question with a digest, or nil.
 func (w *World) question(digest string) *question {
 	i := slices.IndexFunc(w.requests, func(q *question) bool { return q.digest == digest })
 	if i < 0 {

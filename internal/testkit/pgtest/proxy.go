@@ -16,12 +16,12 @@ type Proxy struct {
 	URL string
 
 	listener        net.Listener
-	network, server string
+	network, server string // the address of the server
 
 	mu    sync.Mutex
-	conns map[net.Conn]bool // both ends of each
+	conns map[net.Conn]bool // to clients and to the server
 	down  bool
-	cut   func(answer []byte) bool
+	cut   func(answer []byte) bool // of CutAnswers, or nil
 	wait  sync.WaitGroup
 }
 
@@ -82,6 +82,7 @@ func (p *Proxy) CutAnswers(cut func(answer []byte) bool) {
 	p.cut = cut
 }
 
+// accept connects each client with the server, until the listener is closed.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -105,15 +106,23 @@ func (p *Proxy) accept() {
 			_, _ = client.Close(), server.Close()
 		} else {
 			p.conns[client], p.conns[server] = true, true
-			p.wait.Go(func() { p.copy(server, client, false) })
-			p.wait.Go(func() { p.copy(client, server, true) })
+			p.wait.Go(func() { p.copy(server, client, func([]byte) bool { return false }) })
+			p.wait.Go(func() { p.copy(client, server, p.cutsAnswer) })
 		}
 		p.mu.Unlock()
 	}
 }
 
-// copy passes on what comes from one end, until either is closed.
-func (p *Proxy) copy(to, from net.Conn, answers bool) {
+// cutsAnswer reports whether the proxy closes the connection instead of forwarding an answer.
+func (p *Proxy) cutsAnswer(answer []byte) bool {
+	p.mu.Lock()
+	cut := p.cut
+	p.mu.Unlock()
+	return cut != nil && cut(answer)
+}
+
+// copy forwards bytes until either connection is closed, or until cuts returns true for the next bytes.
+func (p *Proxy) copy(to, from net.Conn, cuts func([]byte) bool) {
 	defer func() {
 		_, _ = to.Close(), from.Close()
 		p.mu.Lock()
@@ -123,13 +132,7 @@ func (p *Proxy) copy(to, from net.Conn, answers bool) {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(b)
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		cut := p.cut
-		p.mu.Unlock()
-		if answers && cut != nil && cut(b[:n]) {
+		if err != nil || cuts(b[:n]) {
 			return
 		}
 		if _, err := to.Write(b[:n]); err != nil {

@@ -29,9 +29,9 @@ const startTimeout = 2 * time.Minute
 // password. Its methods must not be called at the same time.
 type Server struct {
 	bin, dir string
-	settings []string // arguments of the server, after its own
-	who      *syscall.SysProcAttr
-	run      *process // nil while the server is down
+	settings []string             // arguments of the server, after its own
+	who      *syscall.SysProcAttr // the user it runs as
+	run      *process             // nil while the server is down
 }
 
 // Open starts a server for a program that is not a test, with settings such as "shared_buffers=1GB". Its data folder is
@@ -65,8 +65,9 @@ func StartIn(tb testing.TB, parent string) *Server {
 	return s
 }
 
+// start creates a server in a folder of its own and starts it.
 func start(ctx context.Context, parent string, settings ...string) (*Server, error) {
-	s, err := found(parent)
+	s, err := newServer(parent)
 	if err != nil {
 		return nil, err
 	}
@@ -84,14 +85,14 @@ func start(ctx context.Context, parent string, settings ...string) (*Server, err
 	return s, nil
 }
 
-// found returns a server that has a folder, and no more.
-func found(parent string) (*Server, error) {
+// newServer returns a server that has an empty folder, and no data or process yet.
+func newServer(parent string) (*Server, error) {
 	bin := binaries()
 	who, err := unprivileged()
 	if bin == "" || err != nil {
 		return nil, errors.Join(ErrMissing, err)
 	}
-	dir, err := os.MkdirTemp(parent, "lathe-pg-") // not a test's own folder: the path of a socket is short
+	dir, err := os.MkdirTemp(parent, "lathe-pg-") // not tb.TempDir: its path is too long for a socket
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +116,8 @@ func (s *Server) command(ctx context.Context, name string, args ...string) error
 	return nil
 }
 
-// Standby starts a synchronous standby of the server: what the server has confirmed from then on is on
-// both. Promote makes it the primary, once the server is killed.
+// Standby starts a synchronous standby of the server: from then on the server confirms a commit only once
+// both have it. Promote makes the standby the primary, once the server is killed.
 func (s *Server) Standby(tb testing.TB) *Server {
 	tb.Helper()
 	standby := s.Follower(tb)
@@ -127,10 +128,10 @@ func (s *Server) Standby(tb testing.TB) *Server {
 	return standby
 }
 
-// Follower starts an asynchronous standby of the server: it has what the server has confirmed a moment later.
+// Follower starts an asynchronous standby of the server: it gets a commit a moment after the server has confirmed it.
 func (s *Server) Follower(tb testing.TB) *Server {
 	tb.Helper()
-	standby, err := found("")
+	standby, err := newServer("")
 	check(tb, err)
 	tb.Cleanup(standby.stop)
 	err = standby.command(tb.Context(), "pg_basebackup", "-h", s.dir, "-p", "5432", "-U", "lathe", "-D", standby.data(), "-R", "-X", "stream", "-c", "fast", "-N")
@@ -143,7 +144,7 @@ func (s *Server) Follower(tb testing.TB) *Server {
 	return standby
 }
 
-// CutOff has a follower of the server fetch no more, once it has all that the server has confirmed so far.
+// CutOff waits until a follower has all that the server has confirmed so far, and stops it from fetching more.
 func (s *Server) CutOff(tb testing.TB, follower *Server) {
 	tb.Helper()
 	s.until(tb, "EXISTS (SELECT FROM pg_stat_replication WHERE replay_lsn >= pg_current_wal_flush_lsn())")
@@ -170,7 +171,7 @@ func (s *Server) until(tb testing.TB, condition string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			tb.Fatalf("it does not come to be that %s", condition)
+			tb.Fatalf("this does not become true: %s", condition)
 		}
 	}
 }
@@ -183,6 +184,7 @@ func (s *Server) Promote(tb testing.TB) {
 	}
 }
 
+// execute executes statements on the server, also after one has failed.
 func (s *Server) execute(ctx context.Context, statements ...string) error {
 	conn, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {
@@ -221,7 +223,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Move says that the folder of a killed server is in another one now.
+// Move tells a killed server that its folder was moved into parent.
 func (s *Server) Move(parent string) { s.dir = filepath.Join(parent, filepath.Base(s.dir)) }
 
 // Restart starts the server again after Kill, and waits until it answers.
@@ -233,8 +235,8 @@ func (s *Server) Restart(tb testing.TB) {
 	}
 }
 
-// begin starts the server. What is left of a killed one may hold its memory for a moment: then the new
-// one ends at once, and is started again.
+// begin starts the server and waits until it answers. A killed server may hold its memory and files for a
+// moment: then the new process ends at once, and is started again.
 func (s *Server) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -243,24 +245,32 @@ func (s *Server) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for {
-			conn, err := pgx.Connect(ctx, s.URL("postgres"))
-			if err == nil {
-				s.run = run
-				return conn.Close(ctx)
-			}
-			select {
-			case <-time.After(20 * time.Millisecond):
-				continue
-			case <-ctx.Done():
-				run.kill()
-				return fmt.Errorf("the server does not answer: %w: %s", err, run.log())
-			case <-run.done:
-			}
-			break
+		if err := s.connect(ctx, run); !errors.Is(err, errEnded) {
+			return err
 		}
-		if !bytes.Contains(run.log(), []byte("still in use")) && !bytes.Contains(run.log(), []byte("already exists")) {
-			return fmt.Errorf("the server ended: %s", run.log())
+		if log := run.log(); !bytes.Contains(log, []byte("still in use")) && !bytes.Contains(log, []byte("already exists")) {
+			return fmt.Errorf("%w: %s", errEnded, log)
+		}
+	}
+}
+
+var errEnded = errors.New("the server ended")
+
+// connect waits until a process of the server answers. It returns errEnded if the process has ended.
+func (s *Server) connect(ctx context.Context, run *process) error {
+	for {
+		conn, err := pgx.Connect(ctx, s.URL("postgres"))
+		if err == nil {
+			s.run = run
+			return conn.Close(ctx)
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			run.kill()
+			return fmt.Errorf("the server does not answer: %w: %s", err, run.log())
+		case <-run.done:
+			return errEnded
 		}
 	}
 }
@@ -270,23 +280,24 @@ func (s *Server) stop() {
 	_ = os.RemoveAll(s.dir) // in the temporary folder
 }
 
-// A process is one life of a server.
+// A process is a process that runs a server. Restart starts a new one.
 type process struct {
 	pid  int
-	done chan struct{}
+	done chan struct{} // closed when it has ended
 
 	mu  sync.Mutex
-	out bytes.Buffer // its first words
+	out bytes.Buffer // the start of its output
 }
 
+// launch starts a process on the data folder, with its socket in dir.
 func launch(bin, data, dir string, who *syscall.SysProcAttr, settings ...string) (*process, error) {
 	args := []string{"-D", data, "-c", "listen_addresses=", "-c", "unix_socket_directories=" + dir, "-c", "port=5432",
 		"-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "logging_collector=off", "-c", "log_min_messages=warning",
-		"-c", "dynamic_shared_memory_type=mmap"} // in the data folder, which is removed: a killed server leaves others
+		"-c", "dynamic_shared_memory_type=mmap"} // its files are in the data folder, so that none are left after a kill
 	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "postgres"), append(args, settings...)...)
 	p := &process{done: make(chan struct{})}
 	cmd.SysProcAttr, cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = who, dir, []string{"PATH=" + bin, "LC_ALL=C"}, p, p
-	cmd.WaitDelay = time.Second // what it leaves behind may hold its output open
+	cmd.WaitDelay = time.Second // its children may live longer, and hold its output open
 	begun := make(chan error)
 	go func() {
 		runtime.LockOSThread() // the kernel signals the server when the thread that started it ends
@@ -307,7 +318,7 @@ func launch(bin, data, dir string, who *syscall.SysProcAttr, settings ...string)
 	return p, nil
 }
 
-// Write keeps the first words of the server.
+// Write keeps the first 64 KiB of the server's output.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

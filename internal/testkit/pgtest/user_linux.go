@@ -13,6 +13,7 @@ import (
 
 type ids struct{ uid, gid int }
 
+// owner returns the user that a process with these attributes runs as, nil for the current user.
 func owner(a *syscall.SysProcAttr) *ids {
 	if a.Credential == nil {
 		return nil
@@ -20,10 +21,10 @@ func owner(a *syscall.SysProcAttr) *ids {
 	return &ids{int(a.Credential.Uid), int(a.Credential.Gid)}
 }
 
-// unprivileged says as whom a server runs: as this user, or, since it refuses root, as one that may
-// do little. It ends when this process does.
+// unprivileged returns the attributes of a server: it runs as this user or, if this user is root, which a server
+// refuses, as a user with few rights. The kernel stops it when this process ends.
 func unprivileged() (*syscall.SysProcAttr, error) {
-	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT} // for PostgreSQL: at once
+	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT} // PostgreSQL ends at once on SIGQUIT
 	if os.Geteuid() != 0 {
 		return a, nil
 	}
@@ -43,7 +44,7 @@ func unprivileged() (*syscall.SysProcAttr, error) {
 	return nil, errors.New("there is neither a user postgres nor a user nobody to run it as")
 }
 
-// withoutSignal is for a process whose parent waits for it.
+// withoutSignal returns the attributes of a program that this process waits for: the user alone.
 func withoutSignal(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: a.Credential}
 }
@@ -63,6 +64,7 @@ func killTree(pid int) {
 	}
 }
 
+// children returns the processes whose parent is pid.
 func children(pid int) (out []int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is good
 	for _, dir := range dirs {
@@ -75,7 +77,7 @@ func children(pid int) (out []int) {
 	return out
 }
 
-// stat returns the parent of a process and its state, 0 where it is gone.
+// stat returns the parent of a process and its state, such as S or Z (a zombie). They are 0 and "" where it is gone.
 func stat(pid int) (parent int, state string) {
 	fields := statFields(pid)
 	if len(fields) < 2 {
@@ -85,7 +87,8 @@ func stat(pid int) (parent int, state string) {
 	return parent, fields[0]
 }
 
-// statFields returns the fields of /proc/PID/stat after the name, none where the process is gone.
+// statFields returns the fields of /proc/PID/stat after the name, none where the process is gone. A file is one line such as
+// "812 (postgres) S 1 812 ...", with state, parent and, from the 12th field after the name, utime, stime, cutime and cstime.
 func statFields(pid int) []string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -116,10 +119,10 @@ func CPU(pid int) time.Duration {
 
 // ticks adds up the first n of utime, stime, cutime and cstime.
 func ticks(pid, n int) (sum time.Duration) {
-	const first, unit = 11, 10 * time.Millisecond
-	if f := statFields(pid); len(f) > first+n {
-		for _, text := range f[first : first+n] {
-			v, _ := strconv.ParseInt(text, 10, 64) // the kernel's
+	const utime, unit = 11, 10 * time.Millisecond // utime is an index in statFields
+	if f := statFields(pid); len(f) > utime+n {
+		for _, text := range f[utime : utime+n] {
+			v, _ := strconv.ParseInt(text, 10, 64) // the kernel writes a number
 			sum += time.Duration(v) * unit
 		}
 	}

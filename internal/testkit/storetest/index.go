@@ -97,7 +97,8 @@ func listsRuns(t *testing.T, s store.RunIndex) {
 		for _, r := range rows {
 			seen = append(seen, r.RunID)
 		}
-		if cursor = next; next == "" {
+		cursor = next
+		if next == "" {
 			break
 		}
 	}
@@ -303,7 +304,7 @@ func searches(t *testing.T, s store.RunIndex) {
 		t.Errorf("%v after %d rows and %d short pages, want %v after %d", found, matched, short, want, all)
 	}
 
-	// A page that ends before a run goes on with it.
+	// The page after one that ends before a run begins with that run.
 	var seen []string
 	stop := func(_ context.Context, r *store.RunSummary) (bool, error) {
 		if len(seen)%3 == 2 && seen[len(seen)-1] != "" {

@@ -12,15 +12,15 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-// Two workers and one call: every order in which they can claim, start, run, finish, return and lose
-// it, and in which other processes cancel, decide and expire calls. For a bounded number of attempts a call has
-// few states, so that all of them are visited, and from each every step is taken. The queue must do what
-// the model returns, and the model must keep the queue's guarantees.
+// This file tests one call and two workers, a and b, in every order in which the workers can claim, start, run, finish,
+// return and lose the call, and in which other processes cancel, decide and expire it. With a bounded number of attempts the
+// call has few states: [scenarios] visits each of them, and takes every step from it. [place.apply] is a model of the queue.
+// The model must keep the guarantees of [place.broken], and the queue must do what the model does.
 
-// attempts bounds the attempts of the walk.
+// attempts is the highest number of attempts of a call.
 const attempts = 2
 
-// An attempt is what a worker has of one claim.
+// An attempt is one claim of the call by a worker.
 type attempt struct {
 	worker   byte
 	sent     bool // the call has been started, and may be on its way
@@ -28,30 +28,31 @@ type attempt struct {
 	answered bool // the worker has returned it, or sent its result
 }
 
-// A place is a state that the walk can reach. It is comparable.
+// A place is a state of the call that [scenarios] can reach. It is comparable.
 type place struct {
 	state     remote.State
-	n         int // attempts
+	n         int // number of attempts
 	had       [attempts]attempt
-	owner     byte // 0: no worker
+	owner     byte // the worker of the last claim; 0: none
 	lapsed    bool // the lease has ended
 	cancelled bool
 	decided   bool
-	result    int // attempt whose result stands, from 1
+	result    int // the attempt whose result is stored, from 1; 0: no result
 }
 
-// A step is the next action of a process. who is the attempt, from 1, or the worker of a claim.
+// A step is one action of a process, such as {"claim", 'a'}, {"start", 1} or {"expire", 0}.
 type step struct {
 	what string
-	who  int
+	who  int // claim: the worker; start, run, finish, return, lapse, renew: the attempt, from 1; else 0
 }
 
+// steps returns the steps that processes can take from a place.
 func (p *place) steps() []step {
 	out := []step{{"expire", 0}, {"cancel", 0}, {"decide", 0}}
 	if p.n < attempts {
 		out = append(out, step{"claim", 'a'})
 	}
-	if p.n > 0 && p.n < attempts { // which of the two is the first is all the same
+	if p.n > 0 && p.n < attempts { // the first claim is always that of a: the workers differ in nothing else
 		out = append(out, step{"claim", 'b'})
 	}
 	for i := 1; i <= p.n; i++ {
@@ -69,14 +70,15 @@ func (p *place) steps() []step {
 	return out
 }
 
-// apply is the model: what the step does, and whether the queue lets it.
+// apply returns the place after a step, and whether the queue accepts the step.
 func (p place) apply(s step, effect lathe.Effect) (next place, ok bool) {
 	rerun := effect == lathe.ReadOnly || effect == lathe.Idempotent
 	i := s.who - 1
 	mine := s.what != "claim" && s.who > 0 && p.n == s.who && p.owner == p.had[i].worker
 	held := mine && (p.state == remote.Claimed || p.state == remote.Started)
 	requeue := func() {
-		if p.state = remote.Queued; p.cancelled {
+		p.state = remote.Queued
+		if p.cancelled {
 			p.state = remote.Cancelled
 		}
 	}
@@ -142,7 +144,7 @@ func (p place) apply(s step, effect lathe.Effect) (next place, ok bool) {
 	return p, true
 }
 
-// broken returns the guarantee that does not hold at the place.
+// broken returns the guarantee that does not hold at the place, which a step has reached from was.
 func (p *place) broken(effect lathe.Effect, was *place) string {
 	ran := 0
 	for _, h := range p.had {
@@ -169,20 +171,20 @@ func (p *place) broken(effect lathe.Effect, was *place) string {
 	return ""
 }
 
-// A scenario takes a new call along a path to a place, and there tries all that must change nothing.
+// A scenario takes the steps of a path with a new call, and then tries steps that must not change the call.
 type scenario struct {
 	path      []step
-	to        place
-	unchanged []try
+	to        place // the place at the end of the path
+	unchanged []try // the steps that change nothing there
 }
 
-// A try is a step, and whether the queue lets it be taken.
+// A try is a step, and whether the queue accepts it.
 type try struct {
 	step
 	ok bool
 }
 
-// scenarios walks the model, and returns how every step from every place can be seen.
+// scenarios returns scenarios that take every step from every place of the model, the shortest paths first.
 func scenarios(effect lathe.Effect) (all []scenario, err error) {
 	start := place{state: remote.Queued}
 	known := map[place]bool{start: true}
@@ -212,7 +214,8 @@ func scenarios(effect lathe.Effect) (all []scenario, err error) {
 	return all, nil
 }
 
-// everyOrder makes the scenarios, in a few queues side by side: what expires one call may expire all of a queue.
+// everyOrder makes every n-th of the scenarios (every is n), distributed over a few queues. The scenarios of one queue
+// follow each other, since an expiry may concern all calls of a queue.
 func everyOrder(t *testing.T, every int, open func() remote.Queue) {
 	const queues = 4
 	var wg sync.WaitGroup
@@ -237,6 +240,7 @@ func everyOrder(t *testing.T, every int, open func() remote.Queue) {
 	wg.Wait()
 }
 
+// make takes the steps of the scenario in a queue, and compares each answer and the resulting call with the model.
 func (v *scenario) make(ctx context.Context, q remote.Queue, key string, effect lathe.Effect) error {
 	c := call(key, effect)
 	c.Definition = "def " + key
@@ -270,7 +274,7 @@ func (v *scenario) make(ctx context.Context, q remote.Queue, key string, effect 
 	return nil
 }
 
-// shown returns how the queue differs from the place.
+// shown returns an error if the call in the queue differs from the place.
 func (p *place) shown(ctx context.Context, q remote.Queue, key string) error {
 	row, err := q.FindCall(ctx, key)
 	if err != nil {
@@ -289,6 +293,7 @@ func (p *place) shown(ctx context.Context, q remote.Queue, key string) error {
 	return nil
 }
 
+// walkStep takes a step in a queue, and reports whether the queue accepted it. refs are those of the claims so far.
 func walkStep(ctx context.Context, q remote.Queue, c *remote.Call, refs *[]remote.Ref, s step) (took bool, err error) {
 	var ref remote.Ref
 	if s.who > 0 && s.what != "claim" {
@@ -322,7 +327,7 @@ func walkStep(ctx context.Context, q remote.Queue, c *remote.Call, refs *[]remot
 		_, err = q.CancelCall(ctx, c.Key)
 	case "decide":
 		_, err = q.DecideCall(ctx, c.Key)
-	case "run": // elsewhere
+	case "run": // not an action of the queue
 	case "expire":
 		_, err = q.ExpireCalls(ctx)
 	}

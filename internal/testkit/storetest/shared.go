@@ -299,7 +299,8 @@ func wakesAbandoned(t *testing.T, s *shared) {
 	for i, id := range []string{"run_a", "run_b"} {
 		c := s.start(t, "node_1", id)
 		asked := &event.ApprovalRequested{ToolCallID: "c1"}
-		if asked.ExpiresAt = time.Now().Add(10 * lease); i == 0 {
+		asked.ExpiresAt = time.Now().Add(10 * lease)
+		if i == 0 {
 			asked.ExpiresAt = time.Now().Add(1000 * lease)
 		}
 		s.append(t, c, 1, asked)

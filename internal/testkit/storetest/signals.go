@@ -195,7 +195,8 @@ func signaled(t *testing.T, s store.RunIndex) (ids []string) {
 		for i := range rows {
 			ids = append(ids, rows[i].RunID)
 		}
-		if f.After = next; next == "" {
+		f.After = next
+		if next == "" {
 			return ids
 		}
 	}

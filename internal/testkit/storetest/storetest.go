@@ -290,7 +290,8 @@ func stopsEarly(t *testing.T, s store.Store) {
 		if err != nil {
 			t.Fatalf("read: %v", err)
 		}
-		if n++; n == 2 {
+		n++
+		if n == 2 {
 			break
 		}
 	}
