@@ -147,7 +147,9 @@ func (h *header) name() []byte {
 // functionsPrefix is the namespace of all tools. Models write a tool's name with or without it.
 const functionsPrefix = "functions."
 
-// readPart parses the words of one part, which mark precedes, into the fields of h.
+// readPart parses the words of one part, which mark precedes, into the fields of h. The first word is what the mark announces: the role, the
+// channel, the recipient or the content type. Other words are known by their form: `to=NAME`, the name of a tool, or `json`. What follows the
+// last known word is unparsed.
 func (h *header) readPart(mark int, text []byte, knows func(string) bool) {
 	first := true
 	for {

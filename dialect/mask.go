@@ -10,8 +10,8 @@ type mask struct {
 	escaped bool // the last byte was a backslash that was not itself escaped
 	prev    byte // the last byte
 
-	run      int // number of equal backticks or tildes that end with the last byte
-	runFirst bool
+	run      int  // number of equal backticks or tildes that end with the last byte
+	runFirst bool // the run begins the line, apart from white space and signs
 
 	fence    byte // the byte of the open fence; 0 if none is open
 	fenceLen int
@@ -91,7 +91,7 @@ func (m *mask) endRun() {
 	m.inked = true
 }
 
-// code reports whether the next byte, which is not a backtick or a tilde, is code, escaped or quoted.
+// code reports whether the next byte, which is not a backtick or a tilde and so ends a run, is code, escaped or quoted.
 func (m *mask) code() bool {
 	if m.run > 0 {
 		m.endRun()

@@ -17,17 +17,17 @@ func withPrefix(make func(Options) Parser, opts *Options) Parser {
 	if o.Prefix == "" {
 		return p
 	}
-	prompt, ok := p.(interface{ readsPrefix(on bool) })
+	prompt, ok := p.(interface{ setInPrefix(inPrefix bool) })
 	if ok {
-		prompt.readsPrefix(true)
+		prompt.setInPrefix(true)
 	}
-	rendered := p.Append(nil, o.Prefix)
+	deltas := p.Append(nil, o.Prefix)
 	if ok {
-		prompt.readsPrefix(false)
+		prompt.setInPrefix(false)
 	}
 	q := &prefixed{wrapped: wrapped{p}}
-	openAt := -1
-	for i, d := range rendered {
+	openAt := -1 // index in deltas of the start of the open call
+	for i, d := range deltas {
 		switch d.Kind {
 		case lathe.DeltaCallStart:
 			q.skip, openAt = d.Index, i
@@ -36,7 +36,7 @@ func withPrefix(make func(Options) Parser, opts *Options) Parser {
 		}
 	}
 	if openAt >= 0 {
-		q.open = rendered[openAt:]
+		q.open = deltas[openAt:]
 	}
 	if q.skip == 0 && q.open == nil {
 		return p

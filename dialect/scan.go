@@ -80,7 +80,8 @@ func lower(c byte) byte {
 	return c
 }
 
-// A scanner divides text that arrives in pieces into runs of text and marks. Its results do not depend on the pieces, once adjacent runs
+// A scanner divides text that arrives in pieces into runs of text and marks: with the mark <tool_call>, the pieces `I call <to` and
+// `ol_call>{` are the text `I call `, the mark, and the text `{`. Its results do not depend on the pieces, once adjacent runs
 // of text are joined. It buffers only the longest end of the text that may still become a mark, and examines no byte of a run twice.
 //
 // The caller may read the field in and advance it directly while held is empty, as it is after each mark.

@@ -61,8 +61,8 @@ const (
 	taggedValue               // in a value
 	taggedClose               // after a tag that may close the value
 	taggedNextTag             // in a tag that may open the next parameter, although no tag closed the value
-	taggedNextKey             // in the key that follows a tag as in taggedNextTag
-	taggedNextEq              // after the key of taggedNextKey
+	taggedNextKey             // in the key that follows such a tag
+	taggedNextEq              // after that key
 	taggedEnding              // after a tag that may end the call, although no tag closed the value
 	taggedJSON                // in arguments that are JSON
 	taggedObject              // in a JSON object with name and arguments
@@ -173,12 +173,12 @@ func (t *tagged) gap(text string, mark int, r role) {
 // inside reads a token between the tags of an attempt.
 func (t *tagged) inside(text string, r role) {
 	if r == roleText {
-		rest := trimSpace(text)
-		t.blanks(text[:len(text)-len(rest)])
-		if rest == "" || t.state == taggedBad {
+		word := trimSpace(text)
+		t.blanks(text[:len(text)-len(word)])
+		if word == "" || t.state == taggedBad {
 			return
 		}
-		text = rest
+		text = word
 	}
 	switch t.state {
 	case taggedWrap:

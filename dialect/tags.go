@@ -30,7 +30,8 @@ var (
 )
 
 // tags is the parser of `<tool name="NAME" args>{JSON}</tool>` and, if allowed, the short form `<tool:NAME>{JSON}`. In Markdown code, and
-// after a backslash, both are text.
+// after a backslash, both are text. The scanner finds the marks between calls (token); the opening tag and the arguments are read byte by
+// byte (readTag).
 type tags struct {
 	attempt
 	state   tagsState
@@ -99,13 +100,14 @@ func (t *tags) token(text string, mark int) {
 			t.prose.text(text)
 		}
 	case tagsEnd:
+		cutClose := t.last && mark < 0 && begins(tagsCalls[tagClose], text) // the end of the text truncates the closing tag
 		switch {
-		case mark == tagClose, t.last && mark < 0 && begins(tagsCalls[tagClose], text):
+		case mark == tagClose, cutClose:
 			if t.bad != "" {
 				t.keep(text)
 			}
 			t.end(whole)
-			t.text()
+			t.toText()
 		case mark < 0 && trimSpace(text) == "":
 			t.keep(text)
 		default:
@@ -130,8 +132,8 @@ func begins(mark, s string) bool {
 	return strings.HasPrefix(mark, strings.ToLower(trimSpace(s)))
 }
 
-// text returns to the text between calls.
-func (t *tags) text() {
+// toText returns to the text between calls.
+func (t *tags) toText() {
 	t.state = tagsText
 	t.prose.mask.fresh()
 }
@@ -163,33 +165,33 @@ func (t *tags) readTag() {
 			t.exempt += 2 * maxTagBytes // white space before the closing tag
 			if t.short {
 				t.end(whole)
-				t.after()
+				t.afterShort()
 			}
 		case jsonBad:
 			t.becomeUnreadable(lathe.CodePayloadParseError)
 		}
 	case tagsShut:
-		t.shut()
+		t.shortClose()
 	}
 }
 
-// after sets the state in which an optional closing tag is read.
-func (t *tags) after() {
+// afterShort sets the state after a call of the short form, in which an optional closing tag is read.
+func (t *tags) afterShort() {
 	t.state, t.raw = tagsShut, t.raw[:0]
 }
 
-// shut reads the closing tag after a call of the short form, and white space before it. Other bytes are text.
-func (t *tags) shut() {
+// shortClose reads the closing tag after a call of the short form, and white space before it. Other bytes are text.
+func (t *tags) shortClose() {
 	for t.in != "" {
 		t.raw = append(t.raw, t.in[0])
 		switch whole, begun := t.closesShort(); {
 		case whole:
 			t.in = t.in[1:]
-			t.text()
+			t.toText()
 			return
 		case !begun:
 			t.in = string(t.raw[:len(t.raw)-1]) + t.in
-			t.text()
+			t.toText()
 			return
 		}
 		t.in = t.in[1:]
@@ -225,15 +227,15 @@ func (t *tags) head() {
 			t.quote = c
 		case c == '>':
 			t.keep(t.take(1))
-			t.headDone()
+			t.endHead()
 			return
 		}
 		t.keep(t.take(1))
 	}
 }
 
-// headDone parses the complete opening tag.
-func (t *tags) headDone() {
+// endHead parses the complete opening tag.
+func (t *tags) endHead() {
 	t.exempt = t.total
 	inner := string(t.raw[len("<tool") : len(t.raw)-1])
 	if t.short {
@@ -287,7 +289,7 @@ func (t *tags) endUnreadable() {
 	t.attempt.endUnreadable()
 	t.state = tagsText
 	if t.short {
-		t.after()
+		t.afterShort()
 	}
 }
 
@@ -307,7 +309,7 @@ func (t *tags) finish() {
 	case tagsEnd:
 		t.end(whole)
 	case tagsShut:
-		t.text()
+		t.toText()
 		t.prose.text(string(t.raw))
 	case tagsBad:
 		t.endUnreadable()

@@ -19,7 +19,7 @@ type Thinker interface {
 // ClosesAlone implements [Thinker].
 func (r *reader) ClosesAlone() bool { return r.thought.lone }
 
-func (r *reader) readsPrefix(on bool) { r.inPrefix = on }
+func (r *reader) setInPrefix(inPrefix bool) { r.inPrefix = inPrefix }
 
 // A thought is the state of thinking that a parser needs for [Thinker].
 type thought struct {

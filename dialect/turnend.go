@@ -25,19 +25,22 @@ var longestTurnEnd = func() (n int) {
 	return n
 }()
 
-// turnTail returns the length of the tokens at the end of s. whole is false if the last token is truncated.
+// turnTail returns the length of the tokens at the end of s. whole is false if the last token is truncated: in `</tool_call><|eom|>\n<|eot`
+// the tail is `<|eom|>\n<|eot`, and not whole.
 func turnTail(s string) (n int, whole bool) {
-	if whole = turnEnd(s) > 0; !whole {
-		if n = cutTurnEnd(s); n == 0 {
+	whole = turnEnd(s) > 0
+	if !whole {
+		n = cutTurnEnd(s)
+		if n == 0 {
 			return 0, false
 		}
 	}
 	for {
-		k := turnEnd(s[:len(s)-n])
-		if k == 0 || n+k > maxTurnEndBytes {
+		length := turnEnd(s[:len(s)-n])
+		if length == 0 || n+length > maxTurnEndBytes {
 			return n, whole
 		}
-		n += k
+		n += length
 	}
 }
 
@@ -48,7 +51,8 @@ func continuesTurnEnd(tail, text string) bool {
 		return true
 	}
 	for _, end := range turnEnds {
-		if rest, ok := strings.CutPrefix(end, tail); ok && rest != "" && (strings.HasPrefix(text, rest) || strings.HasPrefix(rest, text)) {
+		missing, ok := strings.CutPrefix(end, tail)
+		if ok && missing != "" && (strings.HasPrefix(text, missing) || strings.HasPrefix(missing, text)) {
 			return true
 		}
 	}

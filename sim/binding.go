@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,11 +28,11 @@ func (x *exchange) before() string {
 	if !x.binds() {
 		return ""
 	}
-	return before(x.body, -1)
+	return before(x.body, math.MaxInt)
 }
 
-// before returns the digest of what precedes message i of a request on the wire Messages. If i is negative, it is the digest of the whole
-// request.
+// before returns the digest of what precedes message i of a request on the wire Messages: the system text, the tools and the messages before
+// it. An i beyond the last message means the whole request.
 func before(body []byte, i int) string {
 	var b []byte
 	for _, name := range []string{"system", "tools"} {
@@ -41,7 +42,7 @@ func before(body []byte, i int) string {
 	}
 	n := 0
 	for m := range rawjson.Elements(rawjson.At(body, "messages")) {
-		if n++; i >= 0 && n > i {
+		if n++; n > i {
 			break
 		}
 		b = appendUncached(b, m)

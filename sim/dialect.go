@@ -11,6 +11,9 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
+// This file is the part of a simulated model that reads and writes calls as text, as a model without native calls does: readText reads the
+// tools, calls and results in the text of a request, and writeText writes the calls of the answer.
+
 // unknownDialectError is the error for a simulated model with the name of a dialect that does not exist.
 type unknownDialectError struct{ Name string }
 
@@ -31,24 +34,24 @@ func findDialect(name string) (*dialect.Dialect, error) {
 	return nil, &unknownDialectError{name}
 }
 
-// hear returns req with the tools, calls and results that its text contains as parts. Tools, calls and results that are parts already
+// readText returns req with the tools, calls and results that its text contains as parts. Tools, calls and results that are parts already
 // stay: a server may receive tools and still write its calls as text.
-func hear(d *dialect.Dialect, req *lathe.Request) *lathe.Request {
+func readText(d *dialect.Dialect, req *lathe.Request) *lathe.Request {
 	out := *req
 	if len(out.Tools) == 0 {
 		out.Tools = readTools(req.Messages)
 	}
 	out.Messages = make([]lathe.Message, 0, len(req.Messages))
 	calls := 0
-	var open []heardCall // calls without a result
+	var open []writtenCall // calls without a result
 	for _, m := range req.Messages {
 		switch m.Role {
 		case lathe.RoleAssistant:
 			calls += len(m.Calls())
-			m, open = hearCalls(d, m, out.Tools, &calls)
+			m, open = readCalls(d, m, out.Tools, &calls)
 		case lathe.RoleUser:
 			text, asks := strings.CutSuffix(m.Text(), lathe.DefaultFixEmptyFinalText)
-			if results := hearResults(d, text, open); len(results) > 0 {
+			if results := readResults(d, text, open); len(results) > 0 {
 				out.Messages = append(out.Messages, results...)
 				open = nil
 				if asks {
@@ -63,47 +66,47 @@ func hear(d *dialect.Dialect, req *lathe.Request) *lathe.Request {
 	return &out
 }
 
-// A heardCall is a call of the history. written is its id in the text, and ID the one that it gets.
-type heardCall struct {
-	lathe.ToolCall
-	written string
+// A writtenCall is a call in the text of the history.
+type writtenCall struct {
+	lathe.ToolCall        // ID is the id that the call gets
+	textID         string // the id in the text; "" if it has none
 }
 
-// hearCalls returns an assistant message with the calls in its text as parts, and these calls. Calls that are parts already stay.
-func hearCalls(d *dialect.Dialect, m lathe.Message, tools []*lathe.ToolSpec, calls *int) (lathe.Message, []heardCall) {
+// readCalls returns an assistant message with the calls in its text as parts, and these calls. Calls that are parts already stay.
+func readCalls(d *dialect.Dialect, m lathe.Message, tools []*lathe.ToolSpec, calls *int) (lathe.Message, []writtenCall) {
 	p := d.NewParser(&dialect.Options{Tools: tools, AllowDeprecatedSyntax: true})
 	c := dialect.Collector{}
-	rest := []lathe.Part{}
+	others := []lathe.Part{} // parts that are not text
 	for _, part := range m.Parts {
 		if t, ok := part.(lathe.Text); ok {
 			c.AddAll(p.Append(nil, t.Text))
 		} else {
-			rest = append(rest, part)
+			others = append(others, part)
 		}
 	}
 	last, _ := p.Flush(nil) // truncated calls stay truncated
 	c.AddAll(last)
-	heard := c.Message()
-	var open []heardCall
-	for i, part := range heard.Parts {
+	parsed := c.Message()
+	var open []writtenCall
+	for i, part := range parsed.Parts {
 		if call, ok := part.(lathe.ToolCall); ok {
 			*calls++
-			h := heardCall{call, call.ID}
-			h.ID = "call_" + itoa(*calls)
-			heard.Parts[i] = h.ToolCall
-			open = append(open, h)
+			textID := call.ID
+			call.ID = "call_" + itoa(*calls)
+			parsed.Parts[i] = call
+			open = append(open, writtenCall{call, textID})
 		}
 	}
-	m.Parts = append(heard.Parts, rest...)
+	m.Parts = append(parsed.Parts, others...)
 	return m, open
 }
 
-// hearResults returns the results of the open calls in the text that follows them. To find the markup of a result, it writes a result
+// readResults returns the results of the open calls in the text that follows them. To find the markup of a result, it writes a result
 // with known content in the dialect and searches for the text around that content.
-func hearResults(d *dialect.Dialect, text string, open []heardCall) []lathe.Message {
+func readResults(d *dialect.Dialect, text string, open []writtenCall) []lathe.Message {
 	var out []lathe.Message
 	for _, c := range open {
-		content, rest, ok := hearResult(d, text, &c)
+		content, rest, ok := readResult(d, text, &c)
 		if !ok {
 			break
 		}
@@ -118,10 +121,10 @@ func hearResults(d *dialect.Dialect, text string, open []heardCall) []lathe.Mess
 // one is text.
 var probes = []string{`{"probe":7}`, "probe7"}
 
-func hearResult(d *dialect.Dialect, text string, c *heardCall) (content, rest string, ok bool) {
+func readResult(d *dialect.Dialect, text string, c *writtenCall) (content, rest string, ok bool) {
 	for _, failed := range []bool{false, true} {
 		for _, probe := range probes {
-			r := lathe.ToolResult{CallID: c.written, Name: c.Name, Content: probe, IsError: failed}
+			r := lathe.ToolResult{CallID: c.textID, Name: c.Name, Content: probe, IsError: failed}
 			before, after, whole := strings.Cut(string(d.AppendResult(nil, r)), probe)
 			_, tail, found := strings.Cut(text, before)
 			if !whole || !found {
@@ -227,29 +230,31 @@ func readDefinitions(text []byte) []*lathe.ToolSpec {
 	return tools
 }
 
-// speak writes the turn's calls as text, and in harmony also its reasoning and text.
-func speak(d *dialect.Dialect, t *Turn) {
+// writeText writes the turn's calls as text, and in harmony also its reasoning and text.
+func writeText(d *dialect.Dialect, t *Turn) {
 	reason := t.finish()
 	text := t.Text
-	if d.Name() == "harmony" {
-		text = speakHarmony(t)
+	harmony := d.Name() == "harmony"
+	if harmony {
+		text = harmonyText(t)
 		t.Reasoning = ""
 	}
 	for i, c := range t.Calls {
-		if text != "" && i == 0 && d.Name() != "harmony" {
+		switch {
+		case text == "":
+		case harmony:
+			text += "<|start|>"
+		case i == 0:
 			text += "\n"
 		}
-		if d.Name() == "harmony" && text != "" {
-			text += "<|start|>"
-		}
-		said := string(d.AppendCall(nil, c))
-		if d.Name() == "harmony" && text == "" {
-			said = strings.TrimPrefix(said, "assistant") // the prompt contains it
+		call := string(d.AppendCall(nil, c))
+		if harmony && text == "" {
+			call = strings.TrimPrefix(call, "assistant") // the prompt contains it
 		}
 		if c.Incomplete {
-			said = said[:runeCut(said, len(said)*2/3)]
+			call = call[:runeCut(call, len(call)*2/3)]
 		}
-		text += said
+		text += call
 	}
 	t.Text, t.Calls = text, nil
 	if reason == lathe.FinishToolCalls {
@@ -258,8 +263,8 @@ func speak(d *dialect.Dialect, t *Turn) {
 	t.Finish = reason
 }
 
-// speakHarmony returns reasoning and text on their channels. The prompt ends with "<|start|>assistant".
-func speakHarmony(t *Turn) string {
+// harmonyText returns reasoning and text on their channels. The prompt ends with "<|start|>assistant".
+func harmonyText(t *Turn) string {
 	text := ""
 	message := func(channel, content string) {
 		if content == "" {

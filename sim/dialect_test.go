@@ -40,7 +40,7 @@ func TestEveryDialectIsHeard(t *testing.T) {
 			if !ok {
 				t.Fatal("no such dialect")
 			}
-			heard := hear(d, d.Rewrite(req))
+			heard := readText(d, d.Rewrite(req))
 			if len(heard.Tools) != 1 || heard.Tools[0].Name != "get_weather" || !strings.Contains(heard.Tools[0].Description, "weather") {
 				t.Fatalf("tools %v", heard.Tools)
 			}
@@ -111,7 +111,7 @@ func TestUnknownDialectIsAnError(t *testing.T) {
 	}
 }
 
-// hear does not panic on any text of the system, the user, the assistant or a tool.
+// readText does not panic on any text of the system, the user, the assistant or a tool.
 func FuzzHear(f *testing.F) {
 	f.Add("TOOLS:\n- name: a\n  schema: {}\nEND TOOLS", `<tool name="a" args>{}</tool>`, `<tool_result name="a">1</tool_result>`, uint8(1))
 	f.Add("namespace functions {\ntype a = (_: {\nb?: string, // default: 1\n}) => any;\n} // namespace functions", "<|call|>", "x", uint8(0))
@@ -121,6 +121,6 @@ func FuzzHear(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hear(d, &lathe.Request{Messages: []lathe.Message{lathe.System(system), lathe.User("x"), lathe.Assistant(said), lathe.User(answer)}})
+		readText(d, &lathe.Request{Messages: []lathe.Message{lathe.System(system), lathe.User("x"), lathe.Assistant(said), lathe.User(answer)}})
 	})
 }

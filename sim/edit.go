@@ -50,6 +50,12 @@ func (e *streamed) indexOf() int {
 	return n
 }
 
+// beginsCall reports whether the event begins a call.
+func (e *streamed) beginsCall() bool {
+	return typeOf(get(e.data, "content_block")) == "tool_use" ||
+		typeOf(e.data) == "response.output_item.added" && typeOf(get(e.data, "item")) == "function_call"
+}
+
 // ends reports whether the event is one of those that end an answer; most wires have two.
 func (e *streamed) ends(w lathe.Wire) bool {
 	if e.data == "[DONE]" {
@@ -224,7 +230,7 @@ func usageLate(_ lathe.Wire, events []streamed) []streamed {
 // that ends an item of Responses.
 func argsAtOnce(w lathe.Wire, events []streamed) []streamed {
 	isPiece := func(_ lathe.Wire, e *streamed) bool {
-		return (typeOf(e.data) == "response.function_call_arguments.delta" || typeOf(get(e.data, "delta")) == "input_json_delta")
+		return typeOf(e.data) == "response.function_call_arguments.delta" || typeOf(get(e.data, "delta")) == "input_json_delta"
 	}
 	args := map[string]string{} // by the index of the block
 	for i := range events {
@@ -269,18 +275,17 @@ var idMissing = each(func(_ lathe.Wire, e *streamed) {
 	}
 })
 
-// interleave alternates the pieces of consecutive calls, as if the model wrote the calls in parallel.
+// interleave alternates the pieces of consecutive calls, as if the model wrote the calls in parallel: a1 a2 a3 b1 b2 becomes a1 b1 a2 b2 a3.
 func interleave(w lathe.Wire, events []streamed) []streamed {
-	var queues [][]streamed
-	var order []int // the indexes of the calls
-	from, to := -1, -1
+	var queues [][]streamed // the pieces of each call
+	var indexes []int       // the index on the wire of each call
+	from, to := -1, -1      // range of events with the calls
 	for i := range events {
 		e := &events[i]
-		at := e.indexOf()
-		k := slices.Index(order, at)
-		if typeOf(get(e.data, "content_block")) == "tool_use" || typeOf(e.data) == "response.output_item.added" && typeOf(get(e.data, "item")) == "function_call" {
-			k = len(order)
-			order, queues = append(order, at), append(queues, nil)
+		k := slices.Index(indexes, e.indexOf())
+		if e.beginsCall() {
+			k = len(indexes)
+			indexes, queues = append(indexes, e.indexOf()), append(queues, nil)
 		}
 		if k < 0 {
 			continue

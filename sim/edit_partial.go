@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -9,13 +8,19 @@ import (
 )
 
 // partialArgs sends the arguments of calls as Google's servers do if arguments are streamed: as values with JSONPaths, each string in two
-// pieces. A call with a list or an object among its arguments is not changed.
+// pieces. A call with a list or an object among its arguments is not changed. The call {"name":"add","args":{"on":true}} becomes
+//
+//	{"functionCall":{"name":"add","willContinue":true}}
+//	{"functionCall":{"partialArgs":[{"jsonPath":"$['on']","boolValue":true}],"willContinue":true}}
+//	{"functionCall":{}}
 func partialArgs(_ lathe.Wire, events []streamed) []streamed {
-	for i := 0; i < len(events); i++ {
-		part := firstOf(get(get(firstOf(get(events[i].data, "candidates")), "content"), "parts"))
+	var out []streamed
+	for _, e := range events {
+		part := firstOf(get(get(firstOf(get(e.data, "candidates")), "content"), "parts"))
 		call := get(part, "functionCall")
 		pieces, ok := argPieces(get(call, "args"))
 		if call == "" || !ok {
+			out = append(out, e)
 			continue
 		}
 		head := strings.TrimSuffix(set(call, "args", ""), "}") + `,"willContinue":true}`
@@ -24,14 +29,11 @@ func partialArgs(_ lathe.Wire, events []streamed) []streamed {
 			parts = append(parts, `{"functionCall":{"partialArgs":[`+piece+`],"willContinue":true}}`)
 		}
 		parts = append(parts, `{"functionCall":{}}`)
-		var more []streamed
 		for _, p := range parts {
-			more = append(more, streamed{data: strings.Replace(events[i].data, part, p, 1)})
+			out = append(out, streamed{data: strings.Replace(e.data, part, p, 1)})
 		}
-		events = slices.Replace(events, i, i+1, more...)
-		i += len(more) - 1
 	}
-	return events
+	return out
 }
 
 // firstOf returns the first element of an array; "" if none exists.

@@ -76,7 +76,7 @@ var (
 func readInstructions(req *lathe.Request) instructions {
 	var text strings.Builder
 	for _, m := range req.Messages {
-		if r := m.Role; r == lathe.RoleSystem || r == lathe.RoleDeveloper || r == lathe.RoleUser {
+		if isPrompt(m.Role) {
 			text.WriteString(m.Text() + "\n")
 		}
 	}
@@ -109,11 +109,14 @@ func readInstructions(req *lathe.Request) instructions {
 
 // progress is the state of the calls in the conversation.
 type progress struct {
-	calls            int
-	reads, changes   int  // number of results of state_get and of state_patch
-	read, changed    bool // whether a call of state_get, and of state_patch, succeeded
-	hidden, refused  bool // facts_commit was called; the last change failed
-	outputIsTooLarge bool
+	calls        int
+	reads        int  // number of results of state_get
+	read         bool // a call of state_get succeeded
+	tooLarge     bool // the output of state_get is too large
+	changes      int  // number of results of state_patch
+	changed      bool // a call of state_patch succeeded
+	refused      bool // the last call of state_patch failed
+	calledHidden bool // facts_commit was called
 }
 
 func readProgress(req *lathe.Request) progress {
@@ -123,14 +126,14 @@ func readProgress(req *lathe.Request) progress {
 			switch part := part.(type) {
 			case lathe.ToolCall:
 				p.calls++
-				p.hidden = p.hidden || part.Name == "facts_commit"
+				p.calledHidden = p.calledHidden || part.Name == "facts_commit"
 			case lathe.ToolResult:
 				failed := resultFailed(part)
 				switch nameOf(req, part) {
 				case "state_get":
 					p.reads++
 					p.read = p.read || !failed
-					p.outputIsTooLarge = p.outputIsTooLarge || failed && strings.Contains(part.Content, string(lathe.CodeOutputTooLarge))
+					p.tooLarge = p.tooLarge || failed && strings.Contains(part.Content, string(lathe.CodeOutputTooLarge))
 				case "state_patch":
 					p.changes++
 					p.changed, p.refused = p.changed || !failed, failed
@@ -172,24 +175,27 @@ func evaluated(req *lathe.Request, how string) *Turn {
 	offered := func(name string) bool {
 		return slices.ContainsFunc(req.Tools, func(t *lathe.ToolSpec) bool { return t.Name == name })
 	}
-	tools := offered("state_get") && offered("state_patch") && req.ToolChoice.Mode != lathe.ChoiceNone
+	mayCall := offered("state_get") && offered("state_patch") && req.ToolChoice.Mode != lathe.ChoiceNone
 	switch {
 	case in.words == "" && how == "never-calls":
 		return &Turn{Text: "Done."}
 	case in.words == "":
 		return demo(req)
-	}
-	if how == "hangs" || how == "stalls" && p.calls > 0 {
+	case how == "hangs", how == "stalls" && p.calls > 0:
 		return &Turn{Delay: stalled}
-	}
-	if !tools || how == "never-calls" {
+	case !mayCall, how == "never-calls":
 		return &Turn{Text: in.lastWords(how)}
 	}
+	return in.nextCalls(req, how, &p)
+}
+
+// nextCalls returns the turn with the next calls or, if all are made, with the final answer.
+func (in *instructions) nextCalls(req *lathe.Request, how string, p *progress) *Turn {
 	get := func() lathe.ToolCall { return p.call("state_get", "{"+strings.TrimSuffix(in.id(how, req), ",")+"}") }
 	patch := func() lathe.ToolCall { return p.call("state_patch", in.patch(how, req, p.changes)) }
-	haveRead := p.read || p.outputIsTooLarge || p.reads >= maxTries
+	haveRead := p.read || p.tooLarge || p.reads >= maxTries
 	switch {
-	case how == "hidden-tool" && !p.hidden:
+	case how == "hidden-tool" && !p.calledHidden:
 		return ask(p.call("facts_commit", `{"workspace_id":"`+in.workspace+`","request_id":"r0","proposal_id":"p1","user_confirmed":true}`))
 	case p.calls == 0 && in.together && how != "one-at-a-time":
 		return ask(get(), patch())

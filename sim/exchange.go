@@ -32,7 +32,7 @@ func (s *Sim) read(p *protocol, w http.ResponseWriter, r *http.Request, parse fu
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		e := badRequest("The request body could not be read.")
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			e.Status, e.Message = http.StatusRequestEntityTooLarge, "The request body is larger than 16 MiB."
 		}
 		p.fail(w, e)
@@ -97,10 +97,7 @@ func (x *exchange) refused() *wire.APIError {
 
 // limited returns the body of a request with the member max_tokens added if it is missing: a request to count tokens need not have it.
 func limited(body []byte) []byte {
-	if !rawjson.IsObject(body, rawjson.Limits{}) {
-		return body
-	}
-	if rawjson.At(body, "max_tokens") != nil {
+	if !rawjson.IsObject(body, rawjson.Limits{}) || rawjson.At(body, "max_tokens") != nil {
 		return body
 	}
 	i := rawjson.SkipSpace(body, 0) + 1

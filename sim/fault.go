@@ -96,7 +96,7 @@ var faults = []Fault{
 	{Name: "index-sparse", Does: "indexes 0, 7, 14, …", style: &style{index: func(i int) string { return itoa(7 * i) }}, edit: reindex(func(i int) int { return 7 * i }), Wires: notGemini},
 	chatFault("index-huge", "indexes from a million on", style{index: func(i int) string { return itoa(1_000_000 + i) }}),
 	{Name: "id-missing", Does: "calls without id", style: &style{id: noID}, edit: idMissing, Wires: []lathe.Wire{lathe.WireOpenAIChat, lathe.WireGemini}},
-	chatFault("id-empty", "id is the empty string", style{id: func(int, int, bool, lathe.ToolCall) (string, bool) { return "", true }}),
+	chatFault("id-empty", "id is the empty string", style{id: func(callPiece) (string, bool) { return "", true }}),
 	chatFault("id-late", "id only in the last piece of a call", style{id: lateID}),
 	chatFault("id-changing", "another id in every piece", style{id: changingID}),
 	{Name: "id-repeated", Does: "every call has the same id", turn: repeatID},
@@ -201,7 +201,7 @@ func cutByLength(_ *lathe.Request, t *Turn) {
 	}
 }
 
-// cutCalls truncates the arguments of calls that are Incomplete. For calls in a dialect, speak truncates their text instead.
+// cutCalls truncates the arguments of calls that are Incomplete. For calls in a dialect, writeText truncates their text instead.
 func (t *Turn) cutCalls() {
 	for i := range t.Calls {
 		if c := &t.Calls[i]; c.Incomplete {

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -82,6 +84,11 @@ func kindOf(p parameter) string {
 	return "string"
 }
 
+// isText reports whether the value of a parameter is a string.
+func (p *parameter) isText() bool {
+	return !slices.Contains([]string{"number", "integer", "object", "array", "boolean"}, p.kind)
+}
+
 // fillArguments returns the arguments for t as a JSON object, filled from a clause of the prompt. If the clause contains a JSON object,
 // that object is returned.
 func fillArguments(t *lathe.ToolSpec, clause string) string {
@@ -126,7 +133,7 @@ func (s *source) value(p *parameter, depth int) (raw []byte, ok bool) {
 		}
 		return nil, false
 	}
-	if v, found := s.named(p.name); found && p.kind != "number" && p.kind != "integer" && p.kind != "object" && p.kind != "array" && p.kind != "boolean" {
+	if v, found := s.named(p.name); found && p.isText() {
 		return text(v)
 	}
 	switch p.kind {
@@ -178,12 +185,12 @@ func (s *source) value(p *parameter, depth int) (raw []byte, ok bool) {
 	return text(subject(s.clause))
 }
 
-// defaultOr returns the default of a required parameter, else required. ok is false if the parameter is left out.
-func (s *source) defaultOr(p *parameter, required string) ([]byte, bool) {
-	if p.fallback != "" && p.required {
-		return []byte(p.fallback), true
+// defaultOr returns the default of a required parameter or, if it has none, value. ok is false if the parameter is left out.
+func (s *source) defaultOr(p *parameter, value string) (_ []byte, ok bool) {
+	if p.required {
+		value = cmp.Or(p.fallback, value)
 	}
-	return []byte(required), p.required && required != ""
+	return []byte(value), p.required && value != ""
 }
 
 // array returns an array of all numbers or all quoted texts that are left in the clause.

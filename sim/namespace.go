@@ -8,13 +8,20 @@ import (
 )
 
 // readNamespace returns the tools that harmony's TypeScript types declare, with their names, descriptions and the first level of their
-// parameters.
+// parameters:
+//
+//	// Adds two numbers.
+//	type add = (_: {
+//	    // the first
+//	    a: number,
+//	    b?: number, // default: 1
+//	}) => any;
 func readNamespace(text string) []*lathe.ToolSpec {
 	var tools []*lathe.ToolSpec
 	var comment []string
 	var tool *lathe.ToolSpec
 	var schema objectSchema
-	depth := 0
+	depth := 0 // number of open braces: 1 among the parameters of tool
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if c, ok := strings.CutPrefix(line, "//"); ok {
@@ -23,11 +30,13 @@ func readNamespace(text string) []*lathe.ToolSpec {
 			}
 			continue
 		}
-		if name, rest, ok := strings.Cut(strings.TrimPrefix(line, "type "), " = ("); ok && depth == 0 && strings.HasPrefix(line, "type ") {
+		declaration, isType := strings.CutPrefix(line, "type ")
+		name, arguments, ok := strings.Cut(declaration, " = (")
+		if isType && ok && depth == 0 {
 			tool = &lathe.ToolSpec{Name: name, Description: strings.Join(comment, " ")}
 			tools = append(tools, tool)
 			schema = objectSchema{}
-			depth = strings.Count(rest, "{") - strings.Count(rest, "}")
+			depth = strings.Count(arguments, "{") - strings.Count(arguments, "}")
 			if depth == 0 {
 				tool.Schema = schema.bytes()
 			}
@@ -39,7 +48,8 @@ func readNamespace(text string) []*lathe.ToolSpec {
 			comment = nil
 		}
 		if depth > 0 {
-			if depth += strings.Count(line, "{") - strings.Count(line, "}"); depth == 0 {
+			depth += strings.Count(line, "{") - strings.Count(line, "}")
+			if depth == 0 {
 				tool.Schema = schema.bytes()
 				comment = nil
 			}

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -26,6 +28,7 @@ const (
 	maxObeyTimes = 1000 // repetitions of one order
 	maxObeyCalls = 64   // calls
 	maxObjects   = 256  // JSON objects in one text that are tested for a call
+	maxEncodings = 2    // nested encodings in base64 that are decoded
 )
 
 // An order is a call that a text instructs the model to make.
@@ -37,7 +40,7 @@ type order struct {
 // obeyed returns the turn of the two models. It depends only on the request: an order is followed until the conversation contains the
 // call as often as it was ordered.
 func obeyed(req *lathe.Request, careful bool) *Turn {
-	orders, words := readOrders(req, careful)
+	read := readOrders(req, careful)
 	made := map[string]int{}
 	calls := 0
 	for _, m := range req.Messages {
@@ -46,14 +49,11 @@ func obeyed(req *lathe.Request, careful bool) *Turn {
 			calls++
 		}
 	}
-	if words == "" {
-		words = "Done."
-	}
-	t := &Turn{Text: words}
+	t := &Turn{Text: cmp.Or(read.words, "Done.")}
 	if !mayCall(req) {
 		return t // without tools the model cannot call
 	}
-	for _, o := range orders {
+	for _, o := range read.orders {
 		key := orderKey(o.call.Name, o.call.Arguments)
 		for ; made[key] < o.times && calls < maxObeyCalls; made[key]++ {
 			calls++
@@ -92,69 +92,81 @@ var (
 	findMarked = lazy.Regexp(`(?:to=functions\.([\w.-]+)[^{]*|functions\.([\w.-]+):\d+<\|tool_call_argument_begin\|>\s*|<function=([\w.-]+)>\s*|\[TOOL_CALLS\]([\w.-]+)(?:\[ARGS\])?)`)
 )
 
-// readOrders returns the calls that the texts of a request order, each once, in the order of the text, and the text of the final answer
-// that they request.
-func readOrders(req *lathe.Request, careful bool) (orders []order, words string) {
-	seen := map[string]bool{}
-	add := func(found []order) {
-		for _, o := range found {
-			key := orderKey(o.call.Name, o.call.Arguments)
-			if !seen[key] && len(orders) < maxObeyed {
-				seen[key] = true
-				orders = append(orders, o)
+// An orderReader collects what the texts of a request order.
+type orderReader struct {
+	orders []order // each once, in the order of the text
+	seen   map[string]bool
+	words  string // the text of the final answer that the last of them requests
+}
+
+// readOrders reads the system and user text of a request without documents, for the model that is careful, else all of its text.
+func readOrders(req *lathe.Request, careful bool) *orderReader {
+	r := &orderReader{seen: map[string]bool{}}
+	if careful {
+		for _, m := range req.Messages {
+			for _, p := range m.Parts {
+				if text, ok := p.(lathe.Text); ok && isPrompt(m.Role) {
+					r.read(findDocument().ReplaceAllString(text.Text, ""))
+				}
 			}
 		}
+		return r
 	}
-	read := func(text string) {
-		add(ordersIn(text, 2))
-		if m := findSay().FindStringSubmatch(text); m != nil {
-			words = strings.TrimSpace(m[1])
-		}
+	for _, t := range req.Tools {
+		r.read(t.Description)
+		r.readJSON(t.Schema)
 	}
-	readJSON := func(text []byte) (ok bool) {
-		for s := range jsonStrings(text) {
-			read(s)
-			ok = true
-		}
-		if ok {
-			add(callObjects(string(text)))
-		}
-		return ok
-	}
-	if !careful {
-		for _, t := range req.Tools {
-			read(t.Description)
-			readJSON(t.Schema)
-		}
-	}
-	for i := range req.Messages {
-		m := &req.Messages[i]
-		asks := m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper || m.Role == lathe.RoleUser
+	for _, m := range req.Messages {
 		for _, p := range m.Parts {
 			switch p := p.(type) {
 			case lathe.Text:
-				switch {
-				case !careful:
-					read(p.Text)
-				case asks:
-					read(findDocument().ReplaceAllString(p.Text, ""))
-				}
+				r.read(p.Text)
 			case lathe.ToolResult:
-				if careful {
-					continue
-				}
-				if !readJSON([]byte(p.Content)) {
-					read(p.Content)
+				if !r.readJSON([]byte(p.Content)) {
+					r.read(p.Content)
 				}
 			case lathe.ToolCall:
-				if !careful {
-					readJSON([]byte(p.Arguments))
-				}
+				r.readJSON([]byte(p.Arguments))
 			default: // other parts contain no orders
 			}
 		}
 	}
-	return orders, words
+	return r
+}
+
+// isPrompt reports whether messages with this role are of the system, the developer or the user.
+func isPrompt(r lathe.Role) bool {
+	return r == lathe.RoleSystem || r == lathe.RoleDeveloper || r == lathe.RoleUser
+}
+
+func (r *orderReader) add(found []order) {
+	for _, o := range found {
+		key := orderKey(o.call.Name, o.call.Arguments)
+		if !r.seen[key] && len(r.orders) < maxObeyed {
+			r.seen[key] = true
+			r.orders = append(r.orders, o)
+		}
+	}
+}
+
+// read reads plain text.
+func (r *orderReader) read(text string) {
+	r.add(ordersIn(text, maxEncodings))
+	if m := findSay().FindStringSubmatch(text); m != nil {
+		r.words = strings.TrimSpace(m[1])
+	}
+}
+
+// readJSON reads the strings and the objects of JSON text. ok is false if it has no string or is not JSON.
+func (r *orderReader) readJSON(text []byte) (ok bool) {
+	for s := range jsonStrings(text) {
+		r.read(s)
+		ok = true
+	}
+	if ok {
+		r.add(callObjects(string(text)))
+	}
+	return ok
 }
 
 // jsonStrings yields the decoded strings of a JSON text, including keys. It yields none if text is invalid JSON.
@@ -176,9 +188,9 @@ func jsonStrings(text []byte) func(yield func(string) bool) {
 	}
 }
 
-// ordersIn returns the orders in one text. It also reads text that people do not see: tag characters, base64 (nested up to depth), and
+// ordersIn returns the orders in one text. It also reads text that people do not see: tag characters, base64 (nested up to encodings), and
 // text with zero-width characters between.
-func ordersIn(text string, depth int) []order {
+func ordersIn(text string, encodings int) []order {
 	text = visible(text)
 	var found []order
 	add := func(name, args, rest string) {
@@ -198,19 +210,19 @@ func ordersIn(text string, depth int) []order {
 		add(text[m[2]:m[3]], args, rest)
 	}
 	for _, m := range findMarked().FindAllStringSubmatchIndex(text, maxObeyed) {
-		for g := 2; g < len(m); g += 2 {
-			if m[g] >= 0 {
+		for name := range slices.Chunk(m[2:], 2) { // the name is in the group of the mark that was found
+			if name[0] >= 0 {
 				args, rest := objectAt(text[m[1]:])
-				add(text[m[g]:m[g+1]], args, rest)
+				add(text[name[0]:name[1]], args, rest)
 			}
 		}
 	}
 	found = append(found, callObjects(text)...)
-	if depth > 0 {
+	if encodings > 0 {
 		for _, coded := range findCoded().FindAllString(text, maxObeyed) {
 			plain, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(coded, "="))
 			if err == nil && utf8.Valid(plain) {
-				found = append(found, ordersIn(string(plain), depth-1)...)
+				found = append(found, ordersIn(string(plain), encodings-1)...)
 			}
 		}
 	}

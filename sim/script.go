@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -181,7 +182,7 @@ func (s *Script) next(req *lathe.Request) (*Turn, error) {
 		}
 	}
 	t := st.Turn
-	t.Calls = append([]lathe.ToolCall(nil), t.Calls...)
+	t.Calls = slices.Clone(t.Calls)
 	for i := range t.Calls {
 		if t.Calls[i].ID == "" {
 			t.Calls[i].ID = "call_" + itoa(readConversation(req).total+i+1)

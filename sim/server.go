@@ -66,8 +66,8 @@ func (p *protocol) fail(w http.ResponseWriter, e *wire.APIError) {
 
 // refuse writes the error of a request that is wrong.
 func (p *protocol) refuse(w http.ResponseWriter, err error) {
-	e := (*wire.APIError)(nil)
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*wire.APIError](err)
+	if !ok {
 		e = badRequest(err.Error())
 	}
 	p.fail(w, e)
@@ -282,7 +282,7 @@ func (s *Sim) turn(p *protocol, sp *spec, req *lathe.Request) (*Turn, error) {
 	var t *Turn
 	sent := req
 	if sp.dialect != nil {
-		req = hear(sp.dialect, req)
+		req = readText(sp.dialect, req)
 	}
 	switch {
 	case sp.script != nil:
@@ -304,7 +304,7 @@ func (s *Sim) turn(p *protocol, sp *spec, req *lathe.Request) (*Turn, error) {
 		sp.fault.turn(req, t)
 	}
 	if sp.dialect != nil {
-		speak(sp.dialect, t)
+		writeText(sp.dialect, t)
 	} else {
 		t.cutCalls()
 	}

@@ -12,7 +12,10 @@ import (
 
 // Some vendors sign the reasoning of their models and require that clients send it back unchanged, in its place and to the same model.
 // The simulated model does the same: a signature contains the name of the model and digests of the reasoning and of the first call after
-// it. Equal turns of one model have equal signatures. The signature is not secret: any program can compute it.
+// it. Equal turns of one model have equal signatures. The signature is not secret: any program can compute it. It is the base64 of fields
+// separated by zero bytes, of which the last but one may be missing:
+//
+//	sim/signature/1  MODEL  DIGEST-OF-REASONING  DIGEST-OF-CALL  DIGEST-OF-PRECEDING-MESSAGES  DIGEST-OF-THESE-FIELDS
 
 // signatureHead is the first field of a signature.
 const signatureHead = "sim/signature/1"
@@ -52,16 +55,16 @@ func readSignature(data string) (s signed, ok bool) {
 	if err != nil {
 		return s, false
 	}
-	f := strings.Split(string(raw), "\x00")
-	n := len(f)
-	if n != 5 && n != 6 || encodeSignature(f[1:n-1]...) != data {
+	fields := strings.Split(string(raw), "\x00")
+	if len(fields) < 5 || len(fields) > 6 {
 		return s, false
 	}
-	s = signed{model: f[1], thoughts: f[2], call: f[3]}
-	if n == 6 {
-		s.before = f[4]
+	fields = fields[1 : len(fields)-1] // without signatureHead and the last digest
+	s = signed{model: fields[0], thoughts: fields[1], call: fields[2]}
+	if len(fields) > 3 {
+		s.before = fields[3]
 	}
-	return s, true
+	return s, encodeSignature(fields...) == data
 }
 
 // ownID returns the id of the n-th call, from 1, of a model that refuses unsigned calls. A request must contain the signatures of calls

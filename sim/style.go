@@ -14,8 +14,8 @@ import (
 // The JSON is written by hand, because a codec would not write the faults.
 type style struct {
 	index func(i int) string // returns the index of call i as JSON, "" to omit it; nil: the position of the call
-	// Returns the id in a piece of a call, and whether the piece has one; nil: the first piece has it.
-	id           func(i, piece int, last bool, c lathe.ToolCall) (string, bool)
+	// id returns the id in a piece of a call, and whether the piece has one; nil: the first piece has it.
+	id           func(p callPiece) (id string, ok bool)
 	nameEvery    bool     // the whole name in every piece of a call
 	nameSplit    bool     // the name in two pieces
 	nameLate     bool     // the name after the arguments
@@ -37,32 +37,37 @@ type style struct {
 type argsForm uint8
 
 const (
-	argsText argsForm = iota
-	argsObject
-	argsBraces
-	argsDouble
-	argsNull
-	argsNone
+	argsText   argsForm = iota // JSON in a string
+	argsObject                 // JSON that is not in a string
+	argsBraces                 // a piece "{}" before the pieces of the JSON
+	argsDouble                 // a string that contains the JSON as a string
+	argsNull                   // null
+	argsNone                   // no member
 )
+
+// A callPiece is one element of tool_calls: a part of a call.
+type callPiece struct {
+	call   lathe.ToolCall
+	index  int // position of the call in the turn
+	number int // number of the piece, from 0
+	last   bool
+	text   string // the part of the arguments
+}
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
 func noIndex(int) string                   { return "" }
 func constIndex(s string) func(int) string { return func(int) string { return s } }
 
-func noID(int, int, bool, lathe.ToolCall) (string, bool) { return "", false }
-func lateID(_, _ int, last bool, c lathe.ToolCall) (string, bool) {
-	return c.ID, last
-}
-func changingID(_, piece int, _ bool, c lathe.ToolCall) (string, bool) {
-	return c.ID + strings.Repeat("x", piece), true
-}
+func noID(callPiece) (string, bool)         { return "", false }
+func lateID(p callPiece) (string, bool)     { return p.call.ID, p.last }
+func changingID(p callPiece) (string, bool) { return p.call.ID + strings.Repeat("x", p.number), true }
 
 // A chunkWriter writes the chunks of a chat completion.
 type chunkWriter struct {
 	st     *style
 	head   string // {"id":…,"model":…,"choices":[{"index":0,"delta":
-	usage  string // the member usage; "" if none exists
+	usage  string // the value of the member usage
 	events []streamed
 }
 
@@ -90,7 +95,7 @@ func (w *chunkWriter) chunk(delta, finish string) {
 		s += `,{"index":1,"delta":{"content":"another choice"},"finish_reason":null}`
 	}
 	s += "]"
-	if w.st.usageEvery && w.usage != "" {
+	if w.st.usageEvery {
 		s += `,"usage":` + w.usage
 	}
 	w.data(s + "}")
@@ -126,7 +131,7 @@ func (w *chunkWriter) stream(t *Turn, includeUsage bool) {
 	if st.finishTwice {
 		w.chunk("{}", quote(finish))
 	}
-	if includeUsage && w.usage != "" {
+	if includeUsage {
 		i := strings.Index(w.head, `{"index":0`)
 		w.data(w.head[:i] + `],"usage":` + w.usage + "}")
 	}
@@ -161,7 +166,7 @@ func (w *chunkWriter) calls(t *Turn) {
 	var all []string
 	for i, c := range t.Calls {
 		if st.whole {
-			all = append(all, w.piece(i, 0, true, c, c.Arguments, true))
+			all = append(all, w.piece(callPiece{call: c, index: i, last: true, text: c.Arguments}))
 			if !st.together {
 				w.chunk(w.callDelta(t, all), "")
 				all = nil
@@ -197,10 +202,9 @@ func (w *chunkWriter) pieces(t *Turn, i int, c lathe.ToolCall) {
 	default:
 		texts = cutText(c.Arguments)
 	}
-	n := len(texts)
-	w.chunk(w.callDelta(t, []string{w.piece(i, 0, n == 0, c, "", false)}), "")
-	for k, text := range texts {
-		w.chunk(w.callDelta(t, []string{w.piece(i, k+1, k == n-1, c, text, true)}), "")
+	for number, text := range append([]string{""}, texts...) {
+		p := callPiece{call: c, index: i, number: number, last: number == len(texts), text: text}
+		w.chunk(w.callDelta(t, []string{w.piece(p)}), "")
 	}
 	if st.nameLate {
 		w.chunk(`{"tool_calls":[{"index":`+itoa(i)+`,"function":{"name":`+quote(c.Name)+`}}]}`, "")
@@ -226,51 +230,49 @@ func cutText(s string) []string {
 	return out
 }
 
-// piece returns one element of tool_calls: piece k of call i.
-func (w *chunkWriter) piece(i, k int, last bool, c lathe.ToolCall, text string, hasText bool) string {
-	st := w.st
-	var m []string
-	if st.index == nil {
-		m = append(m, `"index":`+itoa(i))
-	} else if s := st.index(i); s != "" {
-		m = append(m, `"index":`+s)
+// piece returns one element of tool_calls, such as {"index":0,"id":"call_1","type":"function","function":{"name":"add","arguments":""}}.
+func (w *chunkWriter) piece(p callPiece) string {
+	st, first := w.st, p.number == 0
+	var members, function []string
+	index := itoa(p.index)
+	if st.index != nil {
+		index = st.index(p.index)
 	}
-	id, ok := c.ID, k == 0
+	if index != "" {
+		members = append(members, `"index":`+index)
+	}
+	id, ok := p.call.ID, first
 	if st.id != nil {
-		id, ok = st.id(i, k, last, c)
+		id, ok = st.id(p)
 	}
 	if ok {
-		m = append(m, `"id":`+quote(id))
+		members = append(members, `"id":`+quote(id))
 	}
-	if k == 0 && !st.noType {
-		m = append(m, `"type":"function"`)
+	if first && !st.noType {
+		members = append(members, `"type":"function"`)
 	}
-	var f []string
+	name, half := p.call.Name, (len(p.call.Name)+1)/2
 	switch {
 	case st.nameLate:
+	case st.nameSplit && first:
+		function = append(function, `"name":`+quote(name[:half]))
+	case st.nameSplit && p.number == 1:
+		function = append(function, `"name":`+quote(name[half:]))
 	case st.nameSplit:
-		half := (len(c.Name) + 1) / 2
-		if k == 0 {
-			f = append(f, `"name":`+quote(c.Name[:half]))
-		} else if k == 1 {
-			f = append(f, `"name":`+quote(c.Name[half:]))
-		}
-	case k == 0 || st.nameEvery:
-		f = append(f, `"name":`+quote(c.Name))
+	case first || st.nameEvery:
+		function = append(function, `"name":`+quote(name))
 	}
 	switch st.args {
 	case argsNone:
 	case argsNull:
-		f = append(f, `"arguments":null`)
+		function = append(function, `"arguments":null`)
 	case argsObject:
-		f = append(f, `"arguments":`+orObject(c.Arguments))
+		function = append(function, `"arguments":`+orObject(p.call.Arguments))
 	default:
-		if k == 0 || hasText {
-			f = append(f, `"arguments":`+quote(text))
-		}
+		function = append(function, `"arguments":`+quote(p.text))
 	}
-	m = append(m, `"function":{`+strings.Join(f, ",")+`}`)
-	return "{" + strings.Join(m, ",") + "}"
+	members = append(members, `"function":{`+strings.Join(function, ",")+`}`)
+	return "{" + strings.Join(members, ",") + "}"
 }
 
 func orObject(args string) string {

@@ -51,6 +51,10 @@ type object struct {
 }
 
 // value checks the value at b[i], which white space may precede. It returns its end, or the offset and the kind of an error.
+//
+// It reads nested values without recursion. Each round of the outer loop reads the beginning of a value: an opening bracket, with the key of
+// its first member, or a whole scalar or empty value. The inner loop then reads what follows a complete value: closing brackets, up to a
+// comma.
 func (c *checker) value(b []byte, i int) (at int, kind string) {
 	if i = SkipSpace(b, i); i >= len(b) {
 		return i, KindEmpty
@@ -85,7 +89,7 @@ func (c *checker) value(b []byte, i int) (at int, kind string) {
 		default:
 			i, kind = scanScalar(b, i)
 		}
-		for more := false; kind == "" && !more; {
+		for comma := false; kind == "" && !comma; {
 			if len(open) == 0 {
 				return i, ""
 			}
@@ -95,7 +99,7 @@ func (c *checker) value(b []byte, i int) (at int, kind string) {
 			top := open[len(open)-1]
 			switch b[i] {
 			case ',':
-				i, more = i+1, true
+				i, comma = i+1, true
 				if top == '{' {
 					i, kind = c.name(b, SkipSpace(b, i), &objects[len(objects)-1])
 				}

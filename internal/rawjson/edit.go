@@ -7,42 +7,41 @@ import (
 
 // AppendEdited appends the JSON object obj, which must be valid, with edited members. edit receives the decoded name and the value of each
 // member. It returns the new key as a JSON string (nil: unchanged), the new value, and whether to keep the member. All other bytes are
-// unchanged. rest, if not nil, appends further members before the closing bracket.
+// unchanged. rest, if not nil, appends further members before the closing bracket. Without the member a, `{ "a": 1, "b": 2 }` becomes
+// `{ "b": 2 }`.
 func AppendEdited(dst, obj []byte, edit func(name string, value []byte) (key, to []byte, keep bool), rest func([]byte) []byte) []byte {
-	start := len(dst)
-	open := SkipSpace(obj, 0) + 1
+	open := SkipSpace(obj, 0) + 1 // after the opening bracket
 	dst = append(dst, obj[:open]...)
-	copied := open // obj[:copied] has been processed
-	kept := len(dst)
+	read := open // obj[:read] has been copied or removed
+	isFirst := true
 	for key, value := range Members(obj) {
-		at := SkipSpace(obj, copied)
-		if obj[at] == ',' {
-			at = SkipSpace(obj, at+1)
+		keyStart := SkipSpace(obj, read)
+		if obj[keyStart] == ',' {
+			keyStart = SkipSpace(obj, keyStart+1)
 		}
-		keyEnd := at + len(key)
-		from := SkipSpace(obj, SkipSpace(obj, keyEnd)+1)
-		end := from + len(value)
-		name, to, keep := edit(Text(key), value)
+		keyEnd := keyStart + len(key)
+		valueStart := SkipSpace(obj, SkipSpace(obj, keyEnd)+1)
+		before := obj[read:keyStart] // the comma and white space
+		removed := read > open
+		read = valueStart + len(value)
+		newKey, newValue, keep := edit(Text(key), value)
 		if !keep {
-			copied = end
 			continue
 		}
-		lead := obj[copied:at]
-		if kept == start+open && copied > open { // the first remaining member: no comma precedes it
-			lead = bytes.TrimLeft(lead, ", \t\r\n")
+		if isFirst && removed {
+			before = bytes.TrimLeft(before, ", \t\r\n")
 		}
-		dst = append(dst, lead...)
-		if name == nil {
-			name = obj[at:keyEnd]
+		isFirst = false
+		if newKey == nil {
+			newKey = key
 		}
-		dst = append(append(dst, name...), obj[keyEnd:from]...)
-		dst = append(dst, to...)
-		copied, kept = end, len(dst)
+		dst = append(append(dst, before...), newKey...)
+		dst = append(append(dst, obj[keyEnd:valueStart]...), newValue...)
 	}
 	if rest != nil {
 		dst = rest(dst)
 	}
-	return append(dst, bytes.TrimLeft(obj[copied:], ",")...)
+	return append(dst, bytes.TrimLeft(obj[read:], ",")...)
 }
 
 // Without returns a copy of the JSON object obj, which must be valid, without the members with these names.

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// A decimal is the number 0.digits × 10^point. digits have no leading or trailing zeros; they are empty for zero.
+// A decimal is the number 0.digits × 10^point: -12.50 has the digits 125 and the point 2, 0.00125 the point -2. digits have no leading or
+// trailing zeros; they are empty for zero.
 type decimal struct {
 	neg    bool
 	digits []byte
@@ -46,23 +47,24 @@ func parseDecimal(buf, b []byte) (d decimal, ok bool) {
 	if i == len(b) {
 		return d, true
 	}
-	exp, negExp := b[i+1:], false
-	if exp[0] == '+' || exp[0] == '-' {
-		exp, negExp = exp[1:], exp[0] == '-'
+	sign, exponent := 1, b[i+1:]
+	if exponent[0] == '+' || exponent[0] == '-' {
+		if exponent[0] == '-' {
+			sign = -1
+		}
+		exponent = exponent[1:]
 	}
-	exp = bytes.TrimLeft(exp, "0")
-	if len(exp) > maxExponentDigits {
+	exponent = bytes.TrimLeft(exponent, "0")
+	if len(exponent) > maxExponentDigits {
 		return d, false
 	}
-	n, _ := strconv.Atoi(string(exp)) // no digits are 0
-	if negExp {
-		n = -n
-	}
-	d.point += n
+	n, _ := strconv.Atoi(string(exponent)) // no digits are 0
+	d.point += sign * n
 	return d, true
 }
 
-// appendES6 appends d with all its digits, in the layout of ECMAScript's Number::toString.
+// appendES6 appends d with all its digits, in the layout of ECMAScript's Number::toString: 1e21 has an exponent and 1e20 has none. The names k
+// and n are those of its specification.
 func appendES6(dst []byte, d decimal) []byte {
 	k, n := len(d.digits), d.point
 	if k == 0 {

@@ -55,6 +55,8 @@ func textOf(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
+// unquote appends the decoded text of the literal q. Each round of its loop reads a run of plain bytes and then one quote, control character
+// or escape.
 func unquote(dst, q []byte, mode strictness) ([]byte, *SyntaxError) {
 	fail := func(at int, kind string) ([]byte, *SyntaxError) {
 		return dst, &SyntaxError{Offset: at, Kind: kind}

@@ -74,7 +74,9 @@ func (f *Fit) Check(msgs []lathe.Message) *ContentError {
 			continue
 		}
 		for j, p := range m.Parts {
-			if !f.Codec.HasForm(m, p) && !isDocument(m, p) && !changesRequest(p) && (m.Role != lathe.RoleAssistant || holdsContent(m, p)) {
+			isSent := f.Codec.HasForm(m, p) || isDocument(m, p) || changesRequest(p)
+			mayMark := m.Role != lathe.RoleAssistant || hasContent(m, p)
+			if !isSent && mayMark {
 				return &ContentError{Message: i, Part: j, Type: typeOf(p), Wire: f.Codec.Wire()}
 			}
 		}
@@ -85,14 +87,14 @@ func (f *Fit) Check(msgs []lathe.Message) *ContentError {
 // newest returns the index of the first message after the last answer, which is the last assistant message with a part that is not opaque.
 func newest(msgs []lathe.Message) int {
 	for i := range slices.Backward(msgs) {
-		if msgs[i].Role == lathe.RoleAssistant && slices.ContainsFunc(msgs[i].Parts, isSaid) {
+		if msgs[i].Role == lathe.RoleAssistant && slices.ContainsFunc(msgs[i].Parts, isNotOpaque) {
 			return i + 1
 		}
 	}
 	return 0
 }
 
-func isSaid(p lathe.Part) bool { _, opaque := p.(lathe.Opaque); return !opaque }
+func isNotOpaque(p lathe.Part) bool { _, opaque := p.(lathe.Opaque); return !opaque }
 
 // Message returns message m, which has the index at, in the form in which it is sent. It appends the paths of what is left out or replaced
 // to dropped and does not modify m. A message returned without a role is not sent.
@@ -101,37 +103,39 @@ func (f *Fit) Message(m *lathe.Message, at int, dropped []string) (lathe.Message
 	if m.Wire == lathe.WireResponses && !f.own(m) {
 		out = withoutItems(m)
 	}
-	if m.Role == lathe.RoleTool || f.fits(m) && !f.unsaid(m) {
+	if m.Role == lathe.RoleTool || f.fits(m) && !f.sendsNothing(m) {
 		return out, dropped
 	}
 	parts := slices.Clone(out.Parts)
-	spare, says := -1, false // spare: first part that may become a marker; says: something is sent
+	sent := false // some part is sent
+	spare := -1   // index of the first part that becomes a marker if nothing else is sent
 	for j, p := range m.Parts {
-		switch said := m.Role != lathe.RoleAssistant || holdsContent(m, p); {
+		mayMark := m.Role != lathe.RoleAssistant || hasContent(m, p)
+		switch {
 		case f.Codec.HasForm(m, p):
-			says = says || f.says(m, p)
+			sent = sent || f.isSent(m, p)
 			continue
 		case isDocument(m, p):
 			text, _ := destination.DocumentText(m.Wire, p)
-			parts[j], says = lathe.Text{Text: text}, true
+			parts[j], sent = lathe.Text{Text: text}, true
 			continue
 		case changesRequest(p):
 			parts[j] = lathe.Text{}
 			continue
-		case said && !f.Drop:
-			parts[j], says = lathe.Text{Text: f.marker(p)}, true
+		case mayMark && !f.Drop:
+			parts[j], sent = lathe.Text{Text: f.marker(p)}, true
 		default:
-			parts[j] = (lathe.Text{})
-			if said && spare < 0 {
+			parts[j] = lathe.Text{}
+			if mayMark && spare < 0 {
 				spare = j
 			}
 		}
 		dropped = appendPath(dropped, at, j)
 	}
-	if !says && spare >= 0 {
-		parts[spare], says = lathe.Text{Text: f.marker(m.Parts[spare])}, true
+	if !sent && spare >= 0 {
+		parts[spare], sent = lathe.Text{Text: f.marker(m.Parts[spare])}, true
 	}
-	if !says {
+	if !sent {
 		for j, p := range m.Parts {
 			if _, thought := p.(lathe.Reasoning); thought {
 				dropped = appendPath(dropped, at, j)
@@ -179,18 +183,18 @@ func isDocument(m *lathe.Message, p lathe.Part) bool {
 	return ok
 }
 
-// unsaid reports whether m is an answer from another wire of which nothing is sent, because it has only reasoning.
-func (f *Fit) unsaid(m *lathe.Message) bool {
+// sendsNothing reports whether m is an answer from another wire of which nothing is sent, because it has only reasoning.
+func (f *Fit) sendsNothing(m *lathe.Message) bool {
 	return m.Role == lathe.RoleAssistant && !f.own(m) && len(m.Parts) > 0 &&
-		!slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return f.says(m, p) })
+		!slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return f.isSent(m, p) })
 }
 
 func (f *Fit) own(m *lathe.Message) bool {
 	return cmp.Or(m.Wire, lathe.WireOpenAIChat) == f.Codec.Wire()
 }
 
-// says reports whether a part for which the wire has a form is sent. Empty texts, and reasoning of other wires, are not.
-func (f *Fit) says(m *lathe.Message, p lathe.Part) bool {
+// isSent reports whether a part for which the wire has a form is sent. Empty texts, and reasoning of other wires, are not.
+func (f *Fit) isSent(m *lathe.Message, p lathe.Part) bool {
 	switch p := p.(type) {
 	case lathe.Text:
 		return p.Text != ""
@@ -201,8 +205,8 @@ func (f *Fit) says(m *lathe.Message, p lathe.Part) bool {
 	return true
 }
 
-// holdsContent reports whether a part of an answer has content for the model. Only records of the actions of a vendor's server have none.
-func holdsContent(m *lathe.Message, p lathe.Part) bool {
+// hasContent reports whether a part of an answer has content for the model. Only records of the actions of a vendor's server have none.
+func hasContent(m *lathe.Message, p lathe.Part) bool {
 	o, ok := p.(lathe.Opaque)
 	return !ok || m.Wire == lathe.WireResponses && !hostedItems.Has(rawjson.TextAt(o.JSON, "type"))
 }

@@ -75,7 +75,7 @@ func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error
 	default:
 		a.line++
 		a.commit(data)
-		a.Unsound = a.Unsound || !a.judge()
+		a.Unsound = a.Unsound || !a.checkChunk()
 	}
 	return a.Take(), a.Err
 }
@@ -121,10 +121,8 @@ func (a *Assembler) commit(data []byte) {
 	if !usage.ok() {
 		usage = in.choiceUsage
 	}
-	if !usage.ok() && in.xgroq.ok() {
-		if raw := rawjson.At(in.xgroq, "usage"); raw != nil {
-			a.takeUsage(raw)
-		}
+	if !usage.ok() {
+		usage = rawjson.At(in.xgroq, "usage")
 	}
 	if usage.ok() {
 		a.takeUsage(usage)

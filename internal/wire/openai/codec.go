@@ -23,6 +23,9 @@ func (Upstream) Vendor() wire.Vendor {
 
 // AppendRequest appends the body of a request, and returns the paths of the members that are not sent.
 func (Upstream) AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) (body []byte, dropped []string) {
+	if opts == nil {
+		opts = &EncodeOptions{}
+	}
 	head, dropped := appendHead(dst, req, opts)
 	body = AppendMessages(head, req.Messages, opts).Lit("]}")
 	return body, appendDropped(droppedOfHead(req, opts, dropped), req.Messages, opts)

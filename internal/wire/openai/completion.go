@@ -44,7 +44,7 @@ func appendAnswer(dst wire.JSON, m *lathe.Message) wire.JSON {
 			field = defaultReasoningField
 		}
 	}
-	dst = appendMessage(dst, &answer, &EncodeOptions{ReasoningField: field}, true)
+	dst = appendMessage(dst, &answer, &EncodeOptions{ReasoningField: field}, toClient)
 	if !has.refusal {
 		dst = dst[:len(dst)-1].Lit(`,"refusal":null}`)
 	}

@@ -9,31 +9,15 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// appendContent appends the value of content: null if nullable is set and there is no content, a string if there is only text, otherwise an
-// array of parts. Several texts of a user remain separate parts. Commentary of an assistant is joined with the other text, separated by a
-// blank line. alien is set if the parts are from another wire; members and parts that only that wire defines are then left out.
-func appendContent(dst wire.JSON, ps []lathe.Part, nullable, alien bool) wire.JSON {
-	texts, blobs, extra := 0, 0, false
-	for _, p := range ps {
-		switch p := p.(type) {
-		case lathe.Text:
-			texts++
-			extra = extra || len(p.Extra) > 0 && !alien
-		case lathe.Blob:
-			if !alien || sendsBlob(&p) {
-				blobs++
-			}
-		case lathe.Opaque:
-			if !alien {
-				blobs++
-			}
-		default: // other parts have separate members
-		}
-	}
-	switch {
-	case texts+blobs == 0 && nullable:
+// appendContent appends the value of content: null if there are calls or a refusal instead of content, a string if there is only text,
+// otherwise an array of parts. Several texts of a user remain separate parts. Commentary of an assistant is joined with the other text,
+// separated by a blank line. alien is set if the parts are from another wire; members and parts that only that wire defines are then left
+// out.
+func appendContent(dst wire.JSON, ps []lathe.Part, alien bool) wire.JSON {
+	switch formOf(ps, alien) {
+	case formNull:
 		return dst.Lit("null")
-	case blobs == 0 && !extra:
+	case formText:
 		return appendPlain(dst, ps)
 	}
 	dst = dst.Lit("[")
@@ -63,6 +47,43 @@ func appendContent(dst wire.JSON, ps []lathe.Part, nullable, alien bool) wire.JS
 		}
 	}
 	return dst.Lit("]")
+}
+
+// A contentForm is the form of the value of content.
+type contentForm uint8
+
+const (
+	formNull contentForm = iota
+	formText
+	formParts
+)
+
+func formOf(ps []lathe.Part, alien bool) contentForm {
+	form, hasText, hasOther := formText, false, false
+	for _, p := range ps {
+		switch p := p.(type) {
+		case lathe.Text:
+			hasText = true
+			if len(p.Extra) > 0 && !alien {
+				form = formParts
+			}
+		case lathe.Blob:
+			if !alien || sendsBlob(&p) {
+				form = formParts
+			}
+		case lathe.Opaque:
+			if !alien {
+				form = formParts
+			}
+		case lathe.ToolCall, lathe.Refusal:
+			hasOther = true
+		default: // other parts have separate members
+		}
+	}
+	if form == formText && hasOther && !hasText {
+		return formNull
+	}
+	return form
 }
 
 var knownInText = rawjson.NewNames("type", "text").Has

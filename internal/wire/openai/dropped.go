@@ -33,9 +33,6 @@ func (d *dropped) addMembers(at string, members []lathe.Member, sent func(string
 // droppedOfHead returns the paths of the members that appendHead does not send. ofTools are the paths below the tools.
 func droppedOfHead(req *lathe.Request, opts *EncodeOptions, ofTools []string) []string {
 	var d dropped
-	if opts == nil {
-		opts = &EncodeOptions{}
-	}
 	s := &req.Sampling
 	if mode := req.ToolChoice.Mode; mode != lathe.ChoiceFunction && mode != lathe.ChoiceNone && wire.Allowed(req.Tools) != nil {
 		d.add(wire.AllowedPath)
@@ -55,9 +52,6 @@ func droppedOfHead(req *lathe.Request, opts *EncodeOptions, ofTools []string) []
 // appendDropped appends the paths of the parts and members of messages that [AppendMessages] does not send.
 func appendDropped(list []string, msgs []lathe.Message, opts *EncodeOptions) []string {
 	d := dropped(list)
-	if opts == nil {
-		opts = &EncodeOptions{}
-	}
 	for i := range msgs {
 		m := &msgs[i]
 		if !foreign(m.Wire) && !hasReasoning(m.Parts) {

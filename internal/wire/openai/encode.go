@@ -13,9 +13,6 @@ var reserved = rawjson.NewNames("model", "messages", "tools", "tool_choice", "re
 // conversation grows at its end. An override replaces the member that Sampling would set. The paths of members of the tools that are not
 // sent are returned.
 func appendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (_ wire.JSON, dropped []string) {
-	if opts == nil {
-		opts = &EncodeOptions{}
-	}
 	taken := func(name string) bool { return wire.Named(req.Overrides, name) }
 	dst = dst.Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
@@ -66,7 +63,7 @@ func AppendMessages(dst wire.JSON, msgs []lathe.Message, opts *EncodeOptions) wi
 		if n := len(dst); n > 0 && dst[n-1] == '}' {
 			dst = dst.Lit(",")
 		}
-		dst = appendMessage(dst, &msgs[i], opts, false)
+		dst = appendMessage(dst, &msgs[i], opts, toServer)
 	}
 	return dst
 }
@@ -74,15 +71,23 @@ func AppendMessages(dst wire.JSON, msgs []lathe.Message, opts *EncodeOptions) wi
 // knownInMessage reports whether a name is that of a member of a message that has a field or a part in the internal form.
 var knownInMessage = rawjson.NewNames("role", "content", "name", "refusal", "tool_calls", "tool_call_id", "function_call").Has
 
-// appendMessage appends a message of a request or, if answer is set, of an answer.
-func appendMessage(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answer bool) wire.JSON {
+// A recipient is for whom a message is encoded.
+type recipient uint8
+
+const (
+	toServer recipient = iota // a message of a request
+	toClient                  // the message of an answer
+)
+
+// appendMessage appends a message.
+func appendMessage(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, to recipient) wire.JSON {
 	alien := foreign(m.Wire)
 	extra := m.Extra
 	if alien {
 		extra = nil
 	}
 	known := knownInMessage
-	if !answer && ofOther(m, opts) {
+	if to == toServer && ofOther(m, opts) {
 		known = knownOrProtected
 	}
 	dst = dst.Lit(`{"role":`).Quote(string(m.Role)).OptStr("name", m.Name)
@@ -91,19 +96,19 @@ func appendMessage(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answer 
 		if len(r.Blobs) == 0 && len(r.Extra) == 0 {
 			dst = dst.Str("content", r.Content)
 		} else {
-			dst = appendContent(dst.Key("content"), resultParts(r, alien), false, alien)
+			dst = appendContent(dst.Key("content"), resultParts(r, alien), alien)
 		}
 		return dst.Members(extra, known).Lit("}")
 	}
 	has := shape(m)
-	dst = appendContent(dst.Key("content"), m.Parts, has.calls || has.refusal, alien)
+	dst = appendContent(dst.Key("content"), m.Parts, alien)
 	if has.refusal {
 		dst = dst.Key("refusal")
 		dst = appendJoined(dst, m.Parts, func(p lathe.Part) (string, bool) { r, ok := p.(lathe.Refusal); return r.Text, ok })
 	}
 	written := ""
 	if has.reasoning && opts.ReasoningField != "" {
-		dst, written = appendReasoning(dst, m, opts, answer)
+		dst, written = appendReasoning(dst, m, opts, to)
 	}
 	if has.calls {
 		dst = dst.Arr("tool_calls")
@@ -112,7 +117,7 @@ func appendMessage(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answer 
 				if alien {
 					c.Extra = nil
 				}
-				dst = appendCall(dst.Next(), &c, answer)
+				dst = appendCall(dst.Next(), &c, to)
 			}
 		}
 		dst = dst.Lit("]")
@@ -162,10 +167,10 @@ func resultParts(r lathe.ToolResult, alien bool) []lathe.Part {
 
 // appendReasoning appends the reasoning of a message as one member, and returns the name of that member. In a request, only reasoning that
 // sendsReasoning accepts is included.
-func appendReasoning(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answer bool) (wire.JSON, string) {
+func appendReasoning(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, to recipient) (wire.JSON, string) {
 	sends := func(p lathe.Part) (lathe.Reasoning, bool) {
 		r, ok := p.(lathe.Reasoning)
-		return r, ok && (answer || sendsReasoning(m, &r, opts))
+		return r, ok && (to == toClient || sendsReasoning(m, &r, opts))
 	}
 	field, found := "", false
 	for _, p := range m.Parts {
@@ -203,9 +208,9 @@ func appendJoined(dst wire.JSON, ps []lathe.Part, pick func(lathe.Part) (string,
 	return dst.Lit(`"`)
 }
 
-func appendCall(dst wire.JSON, c *lathe.ToolCall, answer bool) wire.JSON {
+func appendCall(dst wire.JSON, c *lathe.ToolCall, to recipient) wire.JSON {
 	dst = dst.Lit(`{"id":`).Quote(c.ID).Lit(`,"type":"function","function":{"name":`).Quote(callName(c.Name)).Lit(`,"arguments":`)
-	if answer && (c.Arguments != "" || c.Incomplete) {
+	if to == toClient && (c.Arguments != "" || c.Incomplete) {
 		dst = dst.Quote(c.Arguments)
 	} else {
 		dst = dst.Quote(wire.SentText(c.Arguments)) // {} for empty arguments, which clients could not parse

@@ -45,14 +45,7 @@ func OrNull(text string) wire.JSON {
 func ParseError(status int, body []byte) *APIError {
 	e := &APIError{}
 	if rawjson.Check(body, rawjson.Limits{}) == nil {
-		i := rawjson.SkipSpace(body, 0)
-		if body[i] == '[' { // servers of Google send an array with the object
-			for el := range rawjson.Elements(body) {
-				body = el
-				break
-			}
-		}
-		if top, ok := readError(body); ok {
+		if top, ok := readError(firstElement(body)); ok { // servers of Google send an array with the object
 			e = top
 		}
 	} else if b := bytes.TrimSpace(body); len(b) > 0 && b[0] == '<' {
@@ -82,7 +75,7 @@ func readError(obj []byte) (*APIError, bool) {
 
 func errorObject(obj []byte) *APIError {
 	e := &APIError{}
-	behind := ""
+	upstream := ""
 	for k, v := range rawjson.Members(obj) {
 		switch rawjson.Text(k) {
 		case "message", "msg":
@@ -92,7 +85,7 @@ func errorObject(obj []byte) *APIError {
 				e.Message = boundedText(v)
 			}
 		case "metadata":
-			behind = wordsBehind(v)
+			upstream = upstreamError(v)
 		case "type":
 			e.Type = boundedText(v)
 		case "param":
@@ -110,49 +103,59 @@ func errorObject(obj []byte) *APIError {
 			}
 		}
 	}
-	if behind != "" {
-		e.Message = texts.Cut(strings.TrimLeft(e.Message+" ("+behind+")", " "), maxErrorText)
+	if upstream != "" {
+		e.Message = texts.Cut(strings.TrimLeft(e.Message+" ("+upstream+")", " "), maxErrorText)
 	}
 	return e
 }
 
-// wordsBehind returns the name and the error text of the server behind a router, from the metadata that the router adds. The text is in
-// raw: an error object, a list of these, or a string that contains either or is plain text.
-func wordsBehind(metadata []byte) string {
+// upstreamError returns the name and the error message of the server to which a router passed the request, from the metadata that the
+// router adds to its own error. From
+//
+//	{"provider_name":"Acme","raw":"{\"error\":{\"message\":\"no capacity\"}}"}
+//
+// it returns "Acme: no capacity"; "" if the metadata has neither.
+func upstreamError(metadata []byte) string {
 	if kind(metadata) != '{' {
 		return ""
 	}
-	raw := rawjson.At(metadata, "raw")
-	words := ""
+	message := upstreamMessage(rawjson.At(metadata, "raw"))
+	return strings.Trim(boundedText(rawjson.At(metadata, "provider_name"))+": "+message, ": ")
+}
+
+// upstreamMessage returns the message of the error in raw: an error object, a list of these, or a string that contains either or is plain
+// text. It returns "" for other values and for an HTML page.
+func upstreamMessage(raw []byte) string {
 	if kind(raw) == '"' {
 		text := rawjson.AppendUnquoteLossy(nil, raw)
-		raw = nil
 		switch {
 		case rawjson.Check(text, rawjson.Limits{}) == nil:
 			raw = text[rawjson.SkipSpace(text, 0):]
-		case !bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")):
-			words = string(texts.Cut(text, maxErrorText))
+		case bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")):
+			return ""
+		default:
+			return string(texts.Cut(text, maxErrorText))
 		}
 	}
-	if kind(raw) == '[' {
-		for el := range rawjson.Elements(raw) {
-			raw = el
-			break
-		}
-	}
+	raw = firstElement(raw)
 	if kind(raw) == '{' {
-		if inner, ok := readError(raw); ok {
-			words = inner.Message
+		if e, ok := readError(raw); ok {
+			return e.Message
 		}
 	}
-	return strings.Trim(boundedText(rawjson.At(metadata, "provider_name"))+": "+words, ": ")
+	return ""
+}
+
+// firstElement returns the first element of an array, and all other values unchanged.
+func firstElement(v []byte) []byte {
+	for el := range rawjson.Elements(v) {
+		return el
+	}
+	return v
 }
 
 func httpStatus(v []byte) int {
-	if kind(v) == '"' {
-		v = v[1 : len(v)-1]
-	}
-	if n, err := strconv.Atoi(string(v)); err == nil && n >= 100 && n < 600 {
+	if n, err := strconv.Atoi(string(value(v).body())); err == nil && n >= 100 && n < 600 {
 		return n
 	}
 	return 0

@@ -13,6 +13,9 @@ func AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 
 // AppendHead appends a request up to its messages.
 func AppendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) wire.JSON {
+	if opts == nil {
+		opts = &EncodeOptions{}
+	}
 	dst, _ = appendHead(dst, req, opts)
 	return dst
 }

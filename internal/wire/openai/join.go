@@ -78,23 +78,32 @@ func (c *call) whole() bool {
 	return c.balance.whole(s)
 }
 
+// A pieceKey is what a piece has to determine its call.
+type pieceKey struct {
+	id, name []byte // nil if it has none
+	index    int64
+	hasIndex bool
+	pos      int // position of the piece in its chunk
+}
+
 // takePiece reads the element of tool_calls at position pos of its chunk.
 func (a *Assembler) takePiece(p *piece, pos int) {
 	in := &a.chunk
-	var id, name []byte
+	key := pieceKey{pos: pos}
 	if p.id.ok() {
-		id = p.id.body()
+		key.id = p.id.body()
 	}
 	if p.name.isString() {
-		name = p.name.body()
+		key.name = p.name.body()
 	}
-	index, hasIndex := a.wireIndex(p)
+	key.index, key.hasIndex = a.wireIndex(p)
 	if !p.name.ok() && !p.args.ok() && p.typ.ok() && string(p.typ) != `"function"` {
 		a.Fault(FaultUnknownContent)
 		return
 	}
-	c := a.find(p, id, name, index, hasIndex, pos)
-	if c == nil && len(id)+len(name)+len(a.announced) == 0 && (!p.args.ok() || string(p.args) == `""`) {
+	c := a.find(p, key)
+	isEmpty := !p.args.ok() || string(p.args) == `""`
+	if c == nil && isEmpty && len(key.id)+len(key.name)+len(a.announced) == 0 {
 		a.Fault(faultCallsMalformed) // an empty piece begins no call
 		return
 	}
@@ -104,21 +113,20 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 			return
 		}
 		a.endWhole()
-		c = &call{n: len(a.calls)}
-		c.index, c.hasIndex, c.name = index, hasIndex, a.announced
+		c = &call{n: len(a.calls), index: key.index, hasIndex: key.hasIndex, name: a.announced}
 		a.announced = ""
-		if !hasIndex && !in.whole {
+		if !key.hasIndex && !in.whole {
 			a.Fault(faultIndexMissing)
 		}
-		if len(id) > 0 && a.byID(id) != nil {
+		if len(key.id) > 0 && a.byID(key.id) != nil {
 			a.Fault(faultIDDuplicate)
 		}
 		a.calls = append(a.calls, c)
 	}
 	c.line = a.line
 	a.current = c
-	a.takeID(c, p, id)
-	a.takeName(c, p, name)
+	a.takeID(c, p, key.id)
+	a.takeName(c, p, key.name)
 	for i := range p.extra {
 		c.extra = a.mergeExtra(c.extra, &p.extra[i])
 	}
@@ -171,42 +179,26 @@ func (a *Assembler) byIndex(index int64) *call {
 }
 
 // find returns the call to which a piece belongs, or nil if the piece begins a new call. The comment of Assembler states the rules.
-func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, pos int) *call {
-	in := &a.chunk
-	if in.whole || len(a.calls) == 0 {
-		return nil // each element of a complete message is a separate call
-	}
-	if hasIndex {
-		if c := a.byIndex(index); c != nil {
-			if a.begins(c, p, id, name) {
-				a.Fault(faultIndexReused)
-				return nil
-			}
-			return a.announce(c, p, id, name)
-		}
-		if len(id) > 0 && len(name) == 0 {
-			if c := a.byID(id); c != nil {
-				a.Fault(FaultIndexChanged)
-				return c
-			}
-		}
-		return a.goesOn(id, name)
-	}
-	if len(id) > 0 {
-		if c := a.byID(id); c != nil {
-			if a.begins(c, p, id, name) {
-				return nil
-			}
-			return c
-		}
-	}
-	last := a.current
+func (a *Assembler) find(p *piece, key pieceKey) *call {
 	switch {
-	case len(name) == 0 && len(id) == 0 && len(in.pieces) > 1 && pos < len(a.calls):
-		return a.calls[pos]
+	case a.chunk.whole || len(a.calls) == 0:
+		return nil // each element of a complete message is a separate call
+	case key.hasIndex:
+		return a.findIndexed(p, key)
+	}
+	id, name, last := key.id, key.name, a.current
+	if c := a.byID(id); c != nil && len(id) > 0 {
+		if a.begins(c, p, key) {
+			return nil
+		}
+		return c
+	}
+	switch {
+	case len(name) == 0 && len(id) == 0 && len(a.chunk.pieces) > 1 && key.pos < len(a.calls):
+		return a.calls[key.pos]
 	case len(name) == 0 || last.name == "":
 		return last // the name may be received late
-	case last.name != string(name) || a.begins(last, p, id, name):
+	case last.name != string(name) || a.begins(last, p, key):
 		return nil
 	case len(id) > 0 && last.id != "" && last.args.b.Len() == 0:
 		return nil // two calls without arguments
@@ -214,23 +206,35 @@ func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, 
 	return last
 }
 
-// goesOn returns the last call, for a piece with a new index and without id and name, if the arguments of that call are incomplete;
-// otherwise nil.
-func (a *Assembler) goesOn(id, name []byte) *call {
-	if len(id)+len(name)+len(a.announced) > 0 || a.current.whole() {
+// findIndexed is find for a piece with an index.
+func (a *Assembler) findIndexed(p *piece, key pieceKey) *call {
+	if c := a.byIndex(key.index); c != nil {
+		if a.begins(c, p, key) {
+			a.Fault(faultIndexReused)
+			return nil
+		}
+		return a.findAnnounced(c, p, key)
+	}
+	c := a.current // for a piece without id and name, if its arguments are incomplete
+	switch {
+	case len(key.id) > 0 && len(key.name) == 0:
+		c = a.byID(key.id)
+	case len(key.id)+len(key.name)+len(a.announced) > 0 || c.whole():
 		return nil
 	}
-	a.Fault(FaultIndexChanged) // the index differs from that of its first piece
-	return a.current
+	if c != nil {
+		a.Fault(FaultIndexChanged) // the index differs from that of its first piece
+	}
+	return c
 }
 
-// announce returns c, or nil if a piece with the index of c begins a new call. That is so if the arguments of c are complete, an earlier
-// piece only repeated the name, and this piece contains the beginning of arguments.
-func (a *Assembler) announce(c *call, p *piece, id, name []byte) *call {
+// findAnnounced returns c, or nil if a piece with the index of c begins a new call. That is so if the arguments of c are complete, an
+// earlier piece only repeated the name, and this piece contains the beginning of arguments.
+func (a *Assembler) findAnnounced(c *call, p *piece, key pieceKey) *call {
 	switch {
-	case len(id) > 0 || !c.whole():
-	case len(name) > 0:
-		c.again = c.name == string(name)
+	case len(key.id) > 0 || !c.whole():
+	case len(key.name) > 0:
+		c.again = c.name == string(key.name)
 	case c.again && a.beginsArgs(p):
 		a.Fault(faultIndexReused)
 		a.announced = c.name
@@ -239,8 +243,10 @@ func (a *Assembler) announce(c *call, p *piece, id, name []byte) *call {
 	return c
 }
 
-// begins reports whether a piece begins a new call although its index or id is that of c.
-func (a *Assembler) begins(c *call, p *piece, id, name []byte) bool {
+// begins reports whether a piece begins a new call although its index or id is that of c. If the piece only repeats c, it removes the
+// arguments from the piece.
+func (a *Assembler) begins(c *call, p *piece, key pieceKey) bool {
+	id, name := key.id, key.name
 	if len(name) == 0 || c.name == "" {
 		return false
 	}
@@ -410,10 +416,8 @@ func (a *Assembler) takeLegacy() {
 	in := &a.chunk
 	if len(a.calls) == 0 {
 		a.Fault(faultFunctionCall)
-		c := &call{n: len(a.calls)}
-		c.id = "call_1"
-		a.calls = append(a.calls, c)
-		a.current = c
+		a.current = &call{id: "call_1"}
+		a.calls = append(a.calls, a.current)
 	}
 	c, p := a.calls[0], in.legacy
 	if p.name.isString() {

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -61,7 +62,7 @@ func (r *reader) message(v []byte) lathe.Message {
 }
 
 func isReasoning(name string) bool {
-	return name == reasoningFields[0] || name == reasoningFields[1] || name == reasoningFields[2]
+	return slices.Contains(reasoningFields[:], name)
 }
 
 // result parses the content of a message with the role tool.

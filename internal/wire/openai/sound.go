@@ -14,27 +14,29 @@ func (a *Assembler) UsageOnly() bool {
 
 // A soundness is the state for deciding whether the parts of an answer can be sent to a client unchanged.
 type soundness struct {
-	cited          bool // the annotations were emitted
-	walked         bool // the last data was a chunk
-	role, roleTold bool // role: the role was received; roleTold: AppendShown has emitted it
-	shown, told    int  // shown: calls begun on the wire; told: those that AppendShown has emitted
+	cited  bool // the annotations were emitted
+	walked bool // the last data was a chunk
+
+	// What a client has received of the answer, and what AppendShown has emitted of it.
+	role, roleEmitted bool // the role
+	shown, emitted    int  // numbers of calls that have begun
 }
 
-// judge reports whether every client can read the last chunk without a change: no fault was tolerated, the role was received first,
+// checkChunk reports whether every client can read the last chunk without a change: no fault was tolerated, the role was received first,
 // calls follow one another with id and name, whose further pieces clients join as they join arguments, and the finish reason matches the
 // content. It returns false for deviations that at least one official client cannot read.
-func (a *Assembler) judge() bool {
+func (a *Assembler) checkChunk() bool {
 	in := &a.chunk
 	switch {
-	case slices.ContainsFunc(a.Faults, func(f lathe.Fault) bool { return f.Kind != faultNameSplit }), a.Err != nil, a.damage != (damage{}), a.holdsBack():
+	case slices.ContainsFunc(a.Faults, func(f lathe.Fault) bool { return f.Kind != faultNameSplit }), a.Err != nil, a.damage != (damage{}), a.hasBuffered():
 		return false
 	case in.whole:
-		return a.judgeWhole()
+		return a.checkWhole()
 	case !in.hasChoices:
 		return false
 	case !in.taken:
 		return true // the last chunk with the usage, or an empty first chunk
-	case in.legacy != nil, string(in.index) != "0", in.content.ok() && !in.content.isString(), !a.judgeFinish():
+	case in.legacy != nil, string(in.index) != "0", in.content.ok() && !in.content.isString(), !a.finishMatches():
 		return false
 	case in.delta != nil && !a.role:
 		if a.role = in.role.isString(); !a.role {
@@ -42,15 +44,15 @@ func (a *Assembler) judge() bool {
 		}
 	}
 	for i := range in.pieces {
-		if !a.judgePiece(&in.pieces[i]) {
+		if !a.checkPiece(&in.pieces[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// holdsBack reports whether a character is incomplete, or arguments may be a placeholder, so that the next chunk may change their meaning.
-func (a *Assembler) holdsBack() bool {
+// hasBuffered reports whether a character is incomplete, or arguments may be a placeholder, so that the next chunk may change their meaning.
+func (a *Assembler) hasBuffered() bool {
 	waits := func(t *text) bool { return t.n > 0 || t.high != 0 }
 	return waits(&a.text) || waits(&a.reasoning) || waits(&a.refusal) || a.current != nil && (a.current.braces || waits(&a.current.args))
 }
@@ -62,19 +64,19 @@ func (a *Assembler) AppendShown(dst []lathe.Delta) []lathe.Delta {
 	if a.Unsound {
 		return dst
 	}
-	if a.role && !a.roleTold {
-		a.roleTold = true
+	if a.role && !a.roleEmitted {
+		a.roleEmitted = true
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaText})
 	}
-	for ; a.told < a.shown && a.told < len(a.calls); a.told++ {
-		c := a.calls[a.told]
+	for ; a.emitted < a.shown && a.emitted < len(a.calls); a.emitted++ {
+		c := a.calls[a.emitted]
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
 	}
 	return dst
 }
 
-// judgePiece reports whether a piece belongs to the last call, or begins the next call and has all members.
-func (a *Assembler) judgePiece(p *piece) bool {
+// checkPiece reports whether a piece belongs to the last call, or begins the next call and has all members.
+func (a *Assembler) checkPiece(p *piece) bool {
 	index, err := strconv.Atoi(string(p.index))
 	switch {
 	case err != nil, p.args.ok() && !p.args.isString():
@@ -88,8 +90,8 @@ func (a *Assembler) judgePiece(p *piece) bool {
 	return p.id.full() && p.name.full() && p.typ.full() && p.args.isString()
 }
 
-// judgeFinish reports whether there is no finish reason, or one that matches the content of the answer.
-func (a *Assembler) judgeFinish() bool {
+// finishMatches reports whether there is no finish reason, or one that matches the content of the answer.
+func (a *Assembler) finishMatches() bool {
 	in := &a.chunk
 	if !in.finish.ok() {
 		return true
@@ -111,10 +113,10 @@ func (a *Assembler) judgeFinish() bool {
 	return string(in.finish) == `"length"` || string(in.finish) == `"content_filter"`
 }
 
-// judgeWhole does what judge does for an answer that was not streamed.
-func (a *Assembler) judgeWhole() bool {
+// checkWhole does what checkChunk does for an answer that was not streamed.
+func (a *Assembler) checkWhole() bool {
 	in := &a.chunk
-	if !in.taken || in.legacy != nil || !in.role.isString() || !in.finish.ok() || !a.judgeFinish() || in.content.ok() && !in.content.isString() {
+	if !in.taken || in.legacy != nil || !in.role.isString() || !in.finish.ok() || !a.finishMatches() || in.content.ok() && !in.content.isString() {
 		return false
 	}
 	for i := range in.pieces {

@@ -62,9 +62,7 @@ func (a *Assembler) takeUsage(raw []byte) {
 
 // tokens parses a number of tokens, which may also be a string or a float. It returns false if it is negative or not a number.
 func tokens(v []byte) (int64, bool) {
-	if kind(v) == '"' && len(v) > 2 {
-		v = v[1 : len(v)-1]
-	}
+	v = value(v).body()
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		return max(n, 0), n >= 0
 	}
@@ -76,9 +74,7 @@ func tokens(v []byte) (int64, bool) {
 }
 
 func number(v []byte) (float64, bool) {
-	if kind(v) == '"' && len(v) > 2 {
-		v = v[1 : len(v)-1]
-	}
+	v = value(v).body()
 	f, err := strconv.ParseFloat(string(v), 64)
 	return f, err == nil && f-f == 0
 }
