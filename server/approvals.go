@@ -135,13 +135,13 @@ func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *c
 		}
 	}
 	c.runID, c.named = "", ""
-	return answerList(w, calls, next, false)
+	return answerList(w, calls, next)
 }
 
 // waitingCalls returns the calls of a run that wait for an approval and have no stored decision. It returns nil if the run
 // has ended or does not exist.
 func (h *runsHandler) waitingCalls(ctx context.Context, c *caller, id string) (out []waitingCall) {
-	v, _, p := h.viewToDecide(ctx, c, id)
+	v, p := h.viewToDecide(ctx, c, id)
 	if p != nil || v.State.Finished != nil {
 		return nil
 	}

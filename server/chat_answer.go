@@ -116,7 +116,7 @@ func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 		}
 		return dst
 	case *event.ToolCallResult:
-		return a.called(dst, d)
+		return a.appendResult(dst, d)
 	default: // the client does not see other events
 		return dst
 	}
@@ -256,7 +256,7 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if a.lastTurnOnly && !a.bytesSent {
 		dst = a.appendAlone(dst, len(res.Trace), a.added(res))
 	}
-	dst = a.appendShown(a.start(dst), true)
+	dst = a.appendRemaining(a.start(dst))
 	dst = a.lead(dst)
 	if !a.wroteText && !a.refused && res.Answer != "" { // the model returned its answer without streaming it
 		dst = a.text(dst, len(res.Trace), res.Answer)

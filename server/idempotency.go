@@ -106,7 +106,7 @@ func (h *runsHandler) earlier(ctx context.Context, c *caller, o *once) (string, 
 				return "", h.runFailed(c, err)
 			}
 			d, ok := e.Data.(*event.RunStarted)
-			if !ok || !c.owns(d) || d.Labels[labelFingerprint] != o.fingerprint {
+			if !ok || !c.owns(d.Principal) || d.Labels[labelFingerprint] != o.fingerprint {
 				return "", problems.New(http.StatusUnprocessableEntity, "idempotency_key_reused", "A run was begun with this Idempotency-Key by another request. Send a new key with another body.")
 			}
 			return id, nil

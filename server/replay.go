@@ -72,12 +72,11 @@ func (a *content) replay(dst []byte, r *replayed, carriers *splice.Carriers) []b
 		if a.settings.Executor == lathe.ExecutorNoop && !result.IsError { // a stream contains this result as commentary
 			dst = a.live(dst, turn, lathe.DeltaCommentary, result.Content)
 		}
-		if a.showsCalls && isServerCall(a, result.Name, result.Code) {
+		if a.showsCalls && a.isServerCall(result.Name, result.Code) {
 			if asked == nil {
 				asked = pairs.CallsOf(r.history)
 			}
-			call := a.serverCall(asked[result.CallID], result.Name, result.CallID, result.Content, result.IsError)
-			dst = a.appendCall(a.start(dst), call)
+			dst = a.appendCall(a.start(dst), a.serverCall(asked[result.CallID], result))
 		}
 	}
 	return dst

@@ -155,7 +155,7 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog
 		return h.rereadRun(ctx, c, v)
 	}
 	h.opts.Supervisor.Notify(id) // this process may have acquired the run
-	status = h.waitLogged(ctx, v, true, func(d event.Data) bool {
+	status = h.waitLogged(ctx, v, untilEnd, func(d event.Data) bool {
 		switch d.(type) {
 		case *event.RunFinished, *event.RunPaused: // the run may have been suspended and released before the signal was stored
 			return true

@@ -208,7 +208,7 @@ func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *ca
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	return answerList(w, rows, next, false)
+	return answerList(w, rows, next)
 }
 
 // noStore returns the problem of a route that needs a store of runs on a server without one.
