@@ -62,7 +62,7 @@ func asksByItem(hosted []wire.HostedTool) bool {
 // takeApprovals stores the approval answers in the request. If the conversation ends with them, the run of the calls is
 // resumed and answers the request, and done is true; an answer that contradicts an earlier decision is then refused with
 // that decision. If a message follows the answers, done is false and a new run answers the request.
-func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bool, p *problem) {
+func (h *planner) takeApprovals(ctx context.Context, a *chat) (done bool, p *problem) {
 	answers := a.req.Approvals
 	if len(answers) == 0 {
 		return false, nil
@@ -92,7 +92,7 @@ func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bo
 		a.caller.runID = ""
 		return false, nil
 	}
-	return t.attach(ctx, m)
+	return t.attach(ctx)
 }
 
 // An approvalTaker stores the approval answers of one request. Its methods require that the run is locked.
@@ -164,7 +164,7 @@ func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string,
 }
 
 // attach makes the run of the calls answer the request.
-func (t *approvalTaker) attach(ctx context.Context, m *Model) (done bool, p *problem) {
+func (t *approvalTaker) attach(ctx context.Context) (done bool, p *problem) {
 	a := t.chat
 	v, p := t.view(ctx, a.caller, t.run)
 	if p != nil {
@@ -176,7 +176,7 @@ func (t *approvalTaker) attach(ctx context.Context, m *Model) (done bool, p *pro
 		}
 	}
 	after, base := beforeDecisions(v, a.req.Approvals)
-	a.attach(ctx, m, v, after, base)
+	a.attach(ctx, v, after, base)
 	a.feed.asked = pairs.CallsOf(v.State.Messages)
 	return true, nil
 }

@@ -37,16 +37,12 @@ func (k *Key) ownOnly() bool {
 // checkApprove returns an error if an element of Approve is not ApproveOwn, ApproveOthers or the name of a key with a
 // secret.
 func (s *setup) checkApprove() error {
-	named := map[string]*Key{}
-	for i := range s.Keys {
-		named[s.Keys[i].Name] = &s.Keys[i]
-	}
 	for _, key := range s.Keys {
 		for _, word := range key.Approve {
 			if word == ApproveOwn || word == ApproveOthers {
 				continue
 			}
-			k := named[word]
+			k := s.keyNamed(word)
 			if k == nil {
 				return fmt.Errorf("approve of the key %s: %s is not %s, %s or the name of a key", key.Name, word, ApproveOwn, ApproveOthers)
 			}

@@ -108,8 +108,8 @@ func (w *compactionWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lat
 
 // acceptCompaction changes the plan to that of a compaction, without tools, if the request asks for one that the model
 // server does not make itself.
-func (a *exchange) acceptCompaction(ctx context.Context, m *Model) *problem {
-	item := a.req.Compact && a.protocol == responsesAPI && m.Loop.Wire() != lathe.WireResponses
+func (a *exchange) acceptCompaction(ctx context.Context) *problem {
+	item := a.req.Compact && a.protocol == responsesAPI && a.plan.model.Loop.Wire() != lathe.WireResponses
 	if !item && a.protocol != compactedResponses {
 		return nil
 	}
@@ -222,8 +222,8 @@ func (a *chat) openVendorSummaries(j *splice.Spliced) {
 
 // openCompactions replaces the sealed compaction items in the messages of j by their summaries, as messages of the user. It
 // does the same with those of vendors if the model is on another wire, unless the request is relayed.
-func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Spliced, relayed bool) *problem {
-	if !relayed {
+func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Spliced) *problem {
+	if !a.plan.relayed {
 		a.openVendorSummaries(j)
 	}
 	if a.protocol.Wire() != lathe.WireResponses || !pairs.AnyPart(j.Messages, func(p lathe.Part) bool { return sealedCompaction(p) != "" }) {

@@ -154,6 +154,15 @@ func (s *setup) addKey(i int, named map[string]bool) error {
 	return err
 }
 
+// keyNamed returns the key with that name; nil if none exists.
+func (s *setup) keyNamed(name string) *Key {
+	i, found := slices.BinarySearchFunc(s.byName, name, func(k *Key, name string) int { return strings.Compare(k.Name, name) })
+	if !found {
+		return nil
+	}
+	return s.byName[i]
+}
+
 // visibleKeys returns the keys that the caller may see, sorted by name: all for an admin key, else its own key.
 func (c *caller) visibleKeys() []*Key {
 	if c.key.isAdmin() {

@@ -104,8 +104,8 @@ func (g *Server) routes() routes {
 
 		"GET /api/tools":                 {handle: g.catalog.listTools},
 		"POST /api/tools/{name}/call":    {handle: g.catalog.callTool, body: wholeBody, startsRun: true},
-		"POST /api/tools/{name}/disable": {handle: g.catalog.switchTool(true), admin: true, body: wholeBody},
-		"POST /api/tools/{name}/enable":  {handle: g.catalog.switchTool(false), admin: true},
+		"POST /api/tools/{name}/disable": {handle: g.catalog.switchTool(disableTool), admin: true, body: wholeBody},
+		"POST /api/tools/{name}/enable":  {handle: g.catalog.switchTool(enableTool), admin: true},
 		"GET /api/summaries":             {handle: g.catalog.summaries},
 		"GET /api/limits":                {handle: g.catalog.showLimits},
 

@@ -172,15 +172,15 @@ func (s *setup) keyOf(one *session) *Key {
 		}
 		return nil
 	}
-	for i := range s.Keys {
-		if k := &s.Keys[i]; k.Name == one.principal {
-			now := k.hash()
-			if subtle.ConstantTimeCompare(now[:], one.secret[:]) == 1 {
-				return k
-			}
-		}
+	k := s.keyNamed(one.principal)
+	if k == nil {
+		return nil
 	}
-	return nil
+	now := k.hash()
+	if subtle.ConstantTimeCompare(now[:], one.secret[:]) != 1 {
+		return nil
+	}
+	return k
 }
 
 // takesSession reports whether the route accepts the cookie of a session instead of a key: the routes that the console
@@ -245,17 +245,18 @@ func cookieOf(r *http.Request) string {
 	return ""
 }
 
-// setCookie sets or, if id is "", removes the cookie of a session. The cookie is Secure if secure is true, or if the page
-// was loaded over TLS, also through a proxy that terminates TLS: the browser reports that in the Origin header.
-func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.Time, secure bool) {
-	ck := &http.Cookie{Name: cookieName(r), Value: id, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: secure || r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")}
-	if id == "" {
-		ck.MaxAge = -1
-	} else {
-		ck.Expires = expires.UTC()
-	}
-	http.SetCookie(w, ck)
+// sessionCookie returns the cookie of a session. It is Secure if the page was loaded over TLS, also through a proxy that
+// terminates TLS: the browser reports that in the Origin header.
+func sessionCookie(r *http.Request, id string) *http.Cookie {
+	return &http.Cookie{Name: cookieName(r), Value: id, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")}
+}
+
+// removeCookie makes the browser remove the cookie of its session.
+func removeCookie(w http.ResponseWriter, r *http.Request) {
+	cookie := sessionCookie(r, "")
+	cookie.MaxAge = -1
+	http.SetCookie(w, cookie)
 }
 
 // SignInLink returns a URL fragment of the form "signin=TOKEN", which signs a browser in to the console as the key with this name, for a
@@ -265,16 +266,15 @@ func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.T
 func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err error) {
 	setup := g.work.begin()
 	defer g.work.end(setup)
-	for i := range setup.Keys {
-		if setup.Keys[i].Name == key {
-			token, link, p := g.browsers.sessions.link(&setup.Keys[i])
-			if p != nil {
-				return "", time.Time{}, invalid("sign in", errors.New(p.Message))
-			}
-			return signInFragment(token), link.expires, nil
-		}
+	k := setup.keyNamed(key)
+	if k == nil {
+		return "", time.Time{}, invalid("sign in", fmt.Errorf("there is no key %q", key))
 	}
-	return "", time.Time{}, invalid("sign in", fmt.Errorf("there is no key %q", key))
+	token, link, p := g.browsers.sessions.link(k)
+	if p != nil {
+		return "", time.Time{}, invalid("sign in", errors.New(p.Message))
+	}
+	return signInFragment(token), link.expires, nil
 }
 
 func signInFragment(token string) string { return "signin=" + token }

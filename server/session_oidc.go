@@ -104,9 +104,12 @@ func (g *signIns) finishSignIn(w http.ResponseWriter, r *http.Request, c *caller
 	if p != nil {
 		return p
 	}
-	if _, p := g.begin(w, r, c, k, c.secure(r)); p != nil {
+	cookie, _, p := g.begin(r, c, k)
+	if p != nil {
 		return p
 	}
+	cookie.Secure = cookie.Secure || c.secure(r) // the request of a redirect has no Origin
+	http.SetCookie(w, cookie)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address contains the code
 	http.Redirect(w, r, "/", http.StatusSeeOther)
