@@ -93,15 +93,9 @@ func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 		}
 		a.broken = true // the beginning of a call was sent; a run that returns this call to the client makes no further model call
 		return a.writer.AppendError(dst, a.caller.apiError(callWithdrawn()))
-	case *event.TextDelta:
-		if d.Delta != nil {
-			return a.delta(dst, e.Turn, d.Delta)
-		}
-		return a.live(dst, e.Turn, lathe.DeltaText, d.Text)
-	case *event.CommentaryDelta:
-		return a.live(dst, e.Turn, lathe.DeltaCommentary, d.Text)
-	case *event.ReasoningDelta:
-		return a.delta(dst, e.Turn, &lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text})
+	case *event.TextDelta, *event.CommentaryDelta, *event.ReasoningDelta:
+		delta, _ := deltaOf(d)
+		return a.delta(dst, e.Turn, &delta)
 	case *event.ToolCallDelta:
 		return a.appendPiece(dst, e.Turn, d)
 	case *event.ModelCallFinished:

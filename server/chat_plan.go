@@ -33,21 +33,21 @@ func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions
 	if bad := pairs.Check(a.req.Messages); bad != nil {
 		return bad.Problem(a.protocol.Wire(), places.Of(a.protocol.Wire(), a.req.Body, a.parsed, a.req.Messages))
 	}
-	c, p := h.restore(ctx, a)
+	conv, p := h.restore(ctx, a)
 	if p != nil {
 		return p
 	}
-	if !c.Changed && !moved {
+	if !conv.Changed && !moved {
 		a.relayBody()
 	}
-	a.sum, a.after, a.lost = c.Sum, c.Last, c.Lost
-	h.countLost(a.caller, c.Lost)
-	if c.Waits != nil {
-		if done, p := h.resumeRun(ctx, a, c.Waits); p != nil || done {
+	a.sum, a.after, a.lost = conv.Sum, conv.Last, conv.Lost
+	h.countLost(a.caller, conv.Lost)
+	if conv.Waits != nil {
+		if done, p := h.resumeRun(ctx, a, conv.Waits); p != nil || done {
 			return p
 		}
 	}
-	if p := a.converse(c.Messages); p != nil {
+	if p := a.converse(conv.Messages); p != nil {
 		return p
 	}
 	if !h.attachEqual(ctx, a) {
@@ -187,24 +187,24 @@ func (h *planner) asks(s *lathe.Settings) bool {
 // that asks for the summary is added at the end. restore checks the size of the conversation and reserves its memory.
 func (h *planner) restore(ctx context.Context, a *chat) (*splice.Spliced, *problem) {
 	a.keepsText = !a.plan.relayed && a.caller.hasTools()
-	c := h.conversationOf(ctx, a)
-	if c.Failed == nil {
-		h.turns.Open(ctx, a.hidden(), c)
+	conv := h.conversationOf(ctx, a)
+	if conv.Failed == nil {
+		h.turns.Open(ctx, a.hidden(), conv)
 	}
-	if c.Failed != nil {
-		return nil, c.Failed
+	if conv.Failed != nil {
+		return nil, conv.Failed
 	}
 	if a.protocol.showsCalls {
-		messages, resolved := a.caller.resolveItems(c.Messages)
-		c.Messages, c.Changed = messages, c.Changed || resolved
+		messages, resolved := a.caller.resolveItems(conv.Messages)
+		conv.Messages, conv.Changed = messages, conv.Changed || resolved
 	}
-	if p := h.openCompactions(ctx, a, c); p != nil {
+	if p := h.openCompactions(ctx, a, conv); p != nil {
 		return nil, p
 	}
 	if a.compacts() {
-		c.Messages, c.Waits = append(slices.Clip(c.Messages), userText(askSummary)), nil
+		conv.Messages, conv.Waits = append(slices.Clip(conv.Messages), userText(askSummary)), nil
 	}
-	return c, h.checkSize(ctx, a.caller, c.Messages)
+	return conv, h.checkSize(ctx, a.caller, conv.Messages)
 }
 
 // setAliases sets as aliases of renamed tools the names under which the client declared them: prompts and histories contain
@@ -215,7 +215,8 @@ func setAliases(req *wire.ClientRequest) {
 		if !renamed || own.Name == t.Name {
 			continue
 		}
-		if t.Aliases = []string{own.Name}; own.Namespace != "" {
+		t.Aliases = []string{own.Name}
+		if own.Namespace != "" {
 			t.Aliases = append(t.Aliases, own.Namespace+own.Name)
 		}
 	}

@@ -232,13 +232,12 @@ func (ex *runStarter) startSupervised(ctx context.Context, j *job, sinks []event
 
 // execute executes the run of a job until it has ended or is suspended, and returns its result. cancel cancels ctx.
 func (ex *runStarter) execute(ctx context.Context, cancel context.CancelCauseFunc, j *job, sinks []event.Sink) *event.Result {
-	switch {
-	case j.due != nil:
-		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, // its error is in the result
-			&engine.RunOptions{Durability: engine.Deferred, MustPersist: j.due, Sinks: sinks, Cancel: cancel})
-		return res
-	case j.resume == "":
-		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, &engine.RunOptions{Sinks: sinks, Cancel: cancel}) // its error is in the result
+	if j.resume == "" {
+		opts := &engine.RunOptions{Sinks: sinks, Cancel: cancel}
+		if j.due != nil {
+			opts.Durability, opts.MustPersist = engine.Deferred, j.due
+		}
+		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, opts) // its error is in the result
 		return res
 	}
 	res, err := ex.opts.Engine.Resume(ctx, j.loop, j.resume, j.answers, sinks...)

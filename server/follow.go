@@ -100,56 +100,55 @@ type followed struct {
 	held       []lathe.Delta // the deltas after the one without content, which are written if the turn has no message
 }
 
+// deltaOf returns the delta of an event with text, reasoning or another part of an answer; ok is false for other events.
+func deltaOf(data event.Data) (_ lathe.Delta, ok bool) {
+	switch d := data.(type) {
+	case *event.TextDelta:
+		if d.Delta != nil {
+			return *d.Delta, true
+		}
+		return lathe.Delta{Kind: lathe.DeltaText, Text: d.Text}, true
+	case *event.CommentaryDelta:
+		return lathe.Delta{Kind: lathe.DeltaCommentary, Text: d.Text}, true
+	case *event.ReasoningDelta:
+		return lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text}, true
+	default:
+		return lathe.Delta{}, false
+	}
+}
+
 // note counts an event, and reports whether it is written now. If the client needs all parts of the answer in order, the
 // deltas after one without content are not.
 func (f *followed) note(data event.Data, ordered bool) bool {
-	switch d := data.(type) {
+	switch data.(type) {
 	case *event.ModelCallStarted:
 		*f = followed{}
 		return true
-	case *event.TextDelta:
-		if ordered && d.Delta == nil && d.Text == "" {
-			f.incomplete = true
-		}
-		switch {
-		case !f.incomplete:
-			f.add(d)
-		case d.Delta != nil:
-			f.held = append(f.held, *d.Delta)
-		default:
-			f.hold(lathe.DeltaText, d.Text)
-		}
-	case *event.CommentaryDelta:
-		if f.incomplete {
-			f.hold(lathe.DeltaCommentary, d.Text)
-		} else {
-			f.text = append(f.text, d.Text...)
-		}
-	case *event.ReasoningDelta:
-		if f.incomplete {
-			f.hold(lathe.DeltaReasoning, d.Text)
-		} else {
-			f.reasoning += len(d.Text)
-		}
 	case *event.ToolCallDelta:
-	default:
+		return !f.incomplete
+	}
+	d, ok := deltaOf(data)
+	switch {
+	case !ok:
 		return true
+	case f.incomplete:
+		f.held = append(f.held, d)
+	case ordered && d.Kind == lathe.DeltaText && d.Text == "":
+		f.incomplete = true
+		f.held = append(f.held, d)
+	default:
+		f.add(&d)
 	}
 	return !f.incomplete
 }
 
-// hold adds a delta to those that are written at the end of the turn.
-func (f *followed) hold(kind lathe.DeltaKind, text string) {
-	f.held = append(f.held, lathe.Delta{Kind: kind, Text: text})
-}
-
 // add counts the content of a delta.
-func (f *followed) add(d *event.TextDelta) {
-	if d.Delta == nil {
+func (f *followed) add(d *lathe.Delta) {
+	switch d.Kind {
+	case lathe.DeltaText, lathe.DeltaCommentary:
 		f.text = append(f.text, d.Text...)
-		return
-	}
-	switch d.Delta.Kind {
+	case lathe.DeltaReasoning:
+		f.reasoning += len(d.Text)
 	case lathe.DeltaRefusal:
 		f.refusal += len(d.Text)
 	case lathe.DeltaReasoningData:
@@ -158,7 +157,7 @@ func (f *followed) add(d *event.TextDelta) {
 		f.parts++
 	case lathe.DeltaTextEnd:
 		f.textEnd = len(f.text)
-	default: // plain text has no Delta
+	default: // calls are not counted
 	}
 }
 

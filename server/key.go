@@ -243,16 +243,17 @@ var foreignKeyHeaders = []string{"X-Api-Key", "X-Goog-Api-Key"}
 // paths of Google's API, that of the query parameter `key`. A header or parameter that is empty or repeated is ignored. If
 // the request has no bearer token, the first of these keys is used.
 func foreignKeys(r *http.Request) (keys []string) {
+	var given [][]string
 	for _, name := range foreignKeyHeaders {
-		if given := r.Header[name]; len(given) == 1 && given[0] != "" {
-			keys = append(keys, given[0])
+		given = append(given, r.Header[name])
+	}
+	if isGemini(r) {
+		given = append(given, r.URL.Query()["key"])
+	}
+	for _, values := range given {
+		if len(values) == 1 && values[0] != "" {
+			keys = append(keys, values[0])
 		}
-	}
-	if !isGemini(r) {
-		return keys
-	}
-	if given := r.URL.Query()["key"]; len(given) == 1 && given[0] != "" {
-		keys = append(keys, given[0])
 	}
 	return keys
 }

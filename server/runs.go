@@ -28,12 +28,8 @@ func (rv *runViews) view(ctx context.Context, c *caller, id string) (*runlog.Vie
 	return rv.viewAs(ctx, c, id, c.owns)
 }
 
-// viewAny reads the log of a run that the caller may see and change (see [caller.sees]), for a request about this run.
-func (rv *runViews) viewAny(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
-	return rv.viewAs(ctx, c, id, c.sees)
-}
-
-// viewAs reads the log of a run whose principal the function may accepts, and names the run in the log line of the request.
+// viewAs reads the log of a run whose principal the function may accepts, such as [caller.sees], and names the run in the log
+// line of the request.
 func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(principal string) bool) (*runlog.View, *problem) {
 	v, p := rv.readRun(ctx, c, id, may)
 	if p == nil {
@@ -154,13 +150,11 @@ type askedRow struct {
 
 // finalAnswer returns what lists show of the answer of a run; "" if the run has not ended, has no answer, or the store has no text of it.
 func finalAnswer(ctx context.Context, index store.RunIndex, r *store.RunSummary) string {
-	for e, err := range index.Read(ctx, r.RunID, r.LastID-1) {
-		if d, ok := e.Data.(*event.RunFinished); ok && err == nil {
-			return text.Clip(strings.Join(strings.Fields(d.Answer), " "), maxSessionTitle)
-		}
-		break // the run goes on, or was deleted in the meantime
+	d, ok := eventAfter(ctx, index, r.RunID, r.LastID-1).(*event.RunFinished)
+	if !ok {
+		return "" // the run goes on, or was deleted in the meantime
 	}
-	return ""
+	return text.Clip(strings.Join(strings.Fields(d.Answer), " "), maxSessionTitle)
 }
 
 // showRun handles GET /api/runs/{id}.
@@ -190,7 +184,7 @@ func (rv *runViews) answerDecider(w http.ResponseWriter, r *http.Request, c *cal
 
 // answerRun writes the current state of the run with the status.
 func (rv *runViews) answerRun(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
-	v, p := rv.viewAny(r.Context(), c, id)
+	v, p := rv.viewAs(r.Context(), c, id, c.sees)
 	if p != nil {
 		return p
 	}

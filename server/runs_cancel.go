@@ -46,7 +46,7 @@ func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *call
 		return p
 	}
 	defer unlock()
-	v, p := h.viewAny(r.Context(), c, id)
+	v, p := h.viewAs(r.Context(), c, id, c.sees)
 	if p == nil {
 		p = v.Ended()
 	}
@@ -70,7 +70,7 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 		return 0, p
 	}
 	defer unlock()
-	v, p := h.viewAny(ctx, c, id)
+	v, p := h.viewAs(ctx, c, id, c.sees)
 	if p != nil {
 		return 0, p
 	}
@@ -174,7 +174,7 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog
 // does not execute it: the run may have ended or been suspended in between. If the log is unchanged, rereadRun returns a
 // problem, and otherwise cancelAgain.
 func (h *inputHandler) rereadRun(ctx context.Context, c *caller, v *runlog.View) (status int, p *problem) {
-	now, p := h.viewAny(ctx, c, v.State.Run.RunID)
+	now, p := h.viewAs(ctx, c, v.State.Run.RunID, c.sees)
 	if p == nil && now.State.LastID == v.State.LastID {
 		p = ownedElsewhere()
 	}

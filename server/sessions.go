@@ -151,13 +151,22 @@ func (h *sessionsHandler) sessionsWith(ctx context.Context, principal, text stri
 	return ids, next == "", err
 }
 
-// begun returns the first event of a run; an empty one if the run was deleted in the meantime.
-func begun(ctx context.Context, index store.RunIndex, runID string) *event.RunStarted {
-	for e, err := range index.Read(ctx, runID, 0) {
-		if d, ok := e.Data.(*event.RunStarted); ok && err == nil {
-			return d
+// eventAfter returns the data of the event that follows the one with the id after; nil if none exists, as when the run was
+// deleted in the meantime.
+func eventAfter(ctx context.Context, index store.RunIndex, runID string, after int64) event.Data {
+	for e, err := range index.Read(ctx, runID, after) {
+		if err == nil {
+			return e.Data
 		}
 		break
+	}
+	return nil
+}
+
+// begun returns the first event of a run; an empty one if the run was deleted in the meantime.
+func begun(ctx context.Context, index store.RunIndex, runID string) *event.RunStarted {
+	if d, ok := eventAfter(ctx, index, runID, 0).(*event.RunStarted); ok {
+		return d
 	}
 	return &event.RunStarted{}
 }

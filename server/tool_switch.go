@@ -49,12 +49,7 @@ func (co *core) disabled(c *caller, tool string) *DisabledTool {
 // anyTool returns a problem if the server has no tool of that name. Unlike [access.tool] it also finds tools that are
 // hidden or that the key may not use: an admin key disables tools for all keys.
 func (c *access) anyTool(name string) *problem {
-	var names []string
-	if c.setup.Tools != nil {
-		for _, s := range c.setup.Tools.Specs() {
-			names = append(names, s.Name)
-		}
-	}
+	names := namesOf(c.setup.tools())
 	if slices.Contains(names, name) {
 		return nil
 	}

@@ -95,11 +95,15 @@ type knownObjects struct {
 }
 
 func newKnownObjects(index store.RunIndex, now func() time.Time) *knownObjects {
-	requests, ok := index.(store.RequestStore)
-	if !ok {
-		requests = store.NewMemory(nil)
+	return &knownObjects{requests: requestStore(index), now: now}
+}
+
+// requestStore returns the store of runs if it stores requests, too, and a store in memory otherwise.
+func requestStore(index store.RunIndex) store.RequestStore {
+	if requests, ok := index.(store.RequestStore); ok {
+		return requests
 	}
-	return &knownObjects{requests: requests, now: now}
+	return store.NewMemory(nil)
 }
 
 // handedDigest returns the digest under which an object in an answer to the principal is recorded.
@@ -143,7 +147,7 @@ func newObjectNote(co *core, c *caller, principal string) *objectNote {
 	if c.setup == nil || !c.setup.needsKey() || principal == c.key.Name && !limitsObjects(c) {
 		return nil
 	}
-	return &objectNote{core: co, principal: principal}
+	return &objectNote{core: co, principal: principal, ids: map[string]bool{}}
 }
 
 // An objectNote is a sink that records the objects in the answers of the models of a run, so that later requests of its key
@@ -182,9 +186,6 @@ const maxNotedObjects = 1024
 
 // add collects the id of an object. It returns false when maxNotedObjects are collected.
 func (n *objectNote) add(o vendor.Object) bool {
-	if n.ids == nil {
-		n.ids = map[string]bool{}
-	}
 	if o.ID != "" && len(n.ids) < maxNotedObjects {
 		n.ids[o.ID] = true
 	}
@@ -228,5 +229,5 @@ func (n *objectNote) record(runID string) {
 			break
 		}
 	}
-	n.ids = nil
+	clear(n.ids)
 }
