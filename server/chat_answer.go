@@ -12,7 +12,6 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/gateway/stream"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -33,15 +32,21 @@ type content struct {
 // A chat writes the answer to one request, on any wire. It is the [stream.Encoder] of a streamed answer.
 type chat struct {
 	content
-	enc       stream.Encoder // the chat itself if the answer is streamed, else a wholeAnswer around it
-	last      int64          // the id of the last event that was passed to AppendEvent
-	follows   bool           // another request or process executes the run: missed events are read from its log
-	bytesSent bool           // bytes of the model server were relayed
-	reencodes bool           // the answer began with relayed bytes, and this server encodes the rest
-	turnEnd   *lathe.Message // the message of the last turn, for an answer that is not streamed
-	whole     []byte         // the body of the model server's response, for an answer that is not streamed
-	finished  bool           // the relayed bytes contained the finish reason
-	broken    bool           // the stream has ended, since the run continues without a call whose beginning was written
+	relayedAnswer
+	enc     stream.Encoder // the chat itself if the answer is streamed, else a wholeAnswer around it
+	last    int64          // the id of the last event that was passed to AppendEvent
+	follows bool           // another request or process executes the run: missed events are read from its log
+	turnEnd *lathe.Message // the message of the last turn, for an answer that is not streamed
+	broken  bool           // the stream has ended, since the run continues without a call whose beginning was written
+}
+
+// relayedAnswer is the state of an answer that consists of bytes of the model server. A stream begins with such bytes, and
+// reencodes is set at the first of them that this server must not pass on.
+type relayedAnswer struct {
+	bytesSent bool   // bytes of the model server were passed on, or are by now encoded again
+	reencodes bool   // this server encodes the rest of the stream
+	finished  bool   // the bytes contained the finish reason
+	whole     []byte // the body of the model server's response, for an answer that is not streamed
 }
 
 // progress is the state of an answer that is written piece by piece.
@@ -376,7 +381,7 @@ func (a *chat) hands(call lathe.ToolCall) bool {
 
 // theirs returns the subset of calls that the client is to execute: all of them if the run is relayed.
 func (a *chat) theirs(calls []lathe.ToolCall) []lathe.ToolCall {
-	if a.job.in != nil && runinput.Of(a.job.in).Relay != nil {
+	if a.job.relay() != nil {
 		return calls
 	}
 	return slices.DeleteFunc(slices.Clone(calls), func(call lathe.ToolCall) bool { return !a.hands(call) })
@@ -415,6 +420,13 @@ type turnReport struct {
 	Usage  lathe.Usage        `json:"usage"`
 }
 
+// drop adds the path of a member that was dropped.
+func (r *report) drop(path string) {
+	if !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
+		r.Dropped = append(r.Dropped, path)
+	}
+}
+
 // extra returns the members of the answer that the wire does not define: the object `lathe` with the report.
 func (a *chat) extra(res *event.Result) []lathe.Member {
 	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Continues: a.continues, Reason: res.Reason,
@@ -423,18 +435,14 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	for _, t := range a.req.Tools {
 		client[t.Name] = true
 	}
-	drop := func(paths []string) {
-		for _, path := range paths {
-			if path == loop.FormatPath && !slices.Contains(res.Trace[len(res.Trace)-1].Dropped, path) {
+	last := len(res.Trace) - 1
+	for _, t := range res.Trace {
+		for _, path := range t.Dropped {
+			if path == loop.FormatPath && !slices.Contains(res.Trace[last].Dropped, path) {
 				continue // the last turn did not drop response_format, so the answer has the format
 			}
-			if path = a.place(path); !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
-				r.Dropped = append(r.Dropped, path)
-			}
+			r.drop(a.place(path))
 		}
-	}
-	for _, t := range res.Trace {
-		drop(t.Dropped)
 		r.Turns = append(r.Turns, turnReport{t.Turn, t.Model, t.Finish, t.Usage})
 		for _, call := range t.Calls {
 			if !client[call.Tool] {
@@ -442,7 +450,9 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 			}
 		}
 	}
-	drop(a.unshown)
+	for _, path := range a.unshown {
+		r.drop(a.place(path))
+	}
 	for _, call := range res.Pending {
 		if a.hands(call) {
 			call = a.calls.forClient(lastTurn(res), call)

@@ -202,7 +202,7 @@ func (h *planner) restore(ctx context.Context, a *chat) (*splice.Spliced, *probl
 		return nil, p
 	}
 	if a.compacts() {
-		conv.Messages, conv.Waits = append(slices.Clip(conv.Messages), userText(askSummary)), nil
+		conv.Messages, conv.Waits = append(slices.Clip(conv.Messages), lathe.User(askSummary)), nil
 	}
 	return conv, h.checkSize(ctx, a.caller, conv.Messages)
 }

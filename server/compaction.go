@@ -49,11 +49,6 @@ const (
 	summaryHead = "Summary of the conversation so far, which was compacted:\n\n"
 )
 
-// userText returns a message of the user with the text.
-func userText(text string) lathe.Message {
-	return lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: text}}}
-}
-
 // compacted is the JSON that is sealed in a compaction item.
 type compacted struct {
 	Summary string `json:"summary"`
@@ -208,7 +203,7 @@ func (a *chat) openVendorSummaries(j *splice.Spliced) {
 		rest := make([]lathe.Part, 0, len(m.Parts))
 		for _, part := range m.Parts {
 			if summary := vendorSummary(part); summary != "" {
-				out = append(out, userText(summaryHead+summary))
+				out = append(out, lathe.User(summaryHead+summary))
 			} else {
 				rest = append(rest, part)
 			}
@@ -261,7 +256,7 @@ func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Splice
 			if len(rest.Parts) > 0 {
 				out, rest.Parts = append(out, rest), nil
 			}
-			out = append(out, userText(summaryHead+c.Summary))
+			out = append(out, lathe.User(summaryHead+c.Summary))
 		}
 		if len(rest.Parts) > 0 || len(m.Parts) == 0 {
 			out = append(out, rest)

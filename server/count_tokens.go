@@ -44,11 +44,6 @@ func (pr *protocol) with(codec wire.Served) *protocol {
 	return &other
 }
 
-// serve returns the handler of requests for the number of tokens of a request.
-func (h *tokenCounter) serve(pr *protocol) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem { return h.countTokens(w, r, c, pr) }
-}
-
 // estimatedHeader is the response header that is "true" if the number of tokens is an estimate of this server, and "false"
 // if the model server has counted them.
 const estimatedHeader = "X-Lathe-Estimated"

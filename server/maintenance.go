@@ -42,12 +42,11 @@ const (
 // recount makes one survey, and sets the gauge of open approvals.
 func (mt *maintenance) recount(ctx context.Context) {
 	_ = mt.opts.Engine.Flush(ctx, "") // if the store fails, the list of the survey reports it
-	survey := func() (map[string]int, error) { return mt.survey(ctx) }
 	var err error
 	if m := mt.opts.Metrics; m != nil {
-		err = m.RecountApprovals(survey)
+		err = m.RecountApprovals(func() (map[string]int, error) { return mt.survey(ctx) })
 	} else {
-		_, err = survey()
+		_, err = mt.survey(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
 		mt.opts.Log.Error("the runs that wait for an approval could not be read", "code", lathe.CodeOf(err))

@@ -8,7 +8,6 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
-	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -34,7 +33,7 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	a.writer = a.protocol.NewWriter(&a.head)
 	a.calls.writer, a.calls.turn = a.writer, lastTurn(res)
 	dst = a.writer.AppendStart(dst)
-	if a.job.in != nil && runinput.Of(a.job.in).Relay != nil { // as [chat.AppendRaw] does for events that are not sound
+	if a.job.relay() != nil { // as [chat.AppendRaw] does for events that are not sound
 		a.bytesSent, a.reencodes, a.wroteText = true, true, true
 		for i := range own {
 			for d := range wire.Deltas(&own[i]) {

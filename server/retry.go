@@ -148,9 +148,7 @@ func (t *tracked) Emit(ctx context.Context, e event.Event) {
 
 // withdraw marks the record as delivered, so that no repetition of the request finds the run.
 func (t *tracked) withdraw(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
-	defer cancel()
-	if err := t.earlier.requests.DeliverRequest(ctx, t.digest, t.runID, time.Now()); err != nil {
+	if err := t.markDelivered(ctx, time.Now()); err != nil {
 		t.earlier.opts.Log.Warn("the record of a request could not be withdrawn: a repetition is refused", "run_id", t.runID, "code", lathe.CodeOf(err))
 	}
 	t.forget()
@@ -281,12 +279,17 @@ func (t *tracked) deliver(ctx context.Context, res *event.Result, write func() e
 	if err := write(); err != nil || left {
 		return err
 	}
-	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
-	defer cancel()
-	if err := er.requests.DeliverRequest(own, t.digest, t.runID, began); err != nil {
+	if err := t.markDelivered(ctx, began); err != nil {
 		er.opts.Log.Warn("the delivery of an answer could not be recorded: the same request gets the same answer", "run_id", t.runID, "code", lathe.CodeOf(err))
 	}
 	return nil
+}
+
+// markDelivered marks the record as delivered, even if ctx is done.
+func (t *tracked) markDelivered(ctx context.Context, at time.Time) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
+	defer cancel()
+	return t.earlier.requests.DeliverRequest(ctx, t.digest, t.runID, at)
 }
 
 // deliverTimeout bounds the store operation that records a delivery.

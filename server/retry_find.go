@@ -240,8 +240,11 @@ func (er *earlierRuns) followEarlier(ctx context.Context, t *tracked, id string)
 
 // hasRun reports whether a run with the id exists, active or stored.
 func (er *earlierRuns) hasRun(ctx context.Context, c *caller, id string) (bool, *problem) {
-	if er.inflight.find(id) != nil || er.opts.Index == nil {
-		return er.inflight.find(id) != nil || er.results.find(id) != nil, nil
+	switch {
+	case er.inflight.find(id) != nil:
+		return true, nil
+	case er.opts.Index == nil:
+		return er.results.find(id) != nil, nil
 	}
 	rows, _, err := er.opts.Index.Runs(ctx, &store.RunFilter{RunID: id, Limit: 1})
 	if err != nil {

@@ -69,7 +69,7 @@ func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 	seen, _ := a.seen(taken)
 	rest := strings.TrimPrefix(strings.TrimPrefix(text, seen), between)
 	if rest != "" && !strings.HasPrefix(seen, text) {
-		spliced = append(spliced, lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: rest}}})
+		spliced = append(spliced, lathe.Assistant(rest))
 	}
 	a.in.Messages = append(spliced, a.in.Messages[at+1:]...)
 	a.base = len(a.in.Messages)

@@ -116,8 +116,8 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 	if p != nil {
 		return p
 	}
-	questions := r.URL.Query().Get("questions") == "true"
-	if questions || *q != (store.RunQuery{}) {
+	withQuestions := r.URL.Query().Get("questions") == "true"
+	if withQuestions || *q != (store.RunQuery{}) {
 		unlock, p := h.scan(r.Context(), c)
 		if p != nil {
 			return p
@@ -129,13 +129,17 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	if !questions {
+	if !withQuestions {
 		return answerPart(w, rows, next, truncated)
 	}
 	asked := make([]askedRow, len(rows))
 	for i := range rows {
 		d := begun(r.Context(), h.opts.Index, rows[i].RunID)
-		asked[i] = askedRow{rows[i], lastQuestion(d), finalAnswer(r.Context(), h.opts.Index, &rows[i]), d.Replays}
+		newest := ""
+		if all := questions(d); len(all) > 0 {
+			newest = all[len(all)-1]
+		}
+		asked[i] = askedRow{rows[i], newest, finalAnswer(r.Context(), h.opts.Index, &rows[i]), d.Replays}
 	}
 	return answerPart(w, asked, next, truncated)
 }

@@ -42,20 +42,21 @@ type replayRequest struct {
 // replayRun handles POST /api/runs/{id}/replay: it starts a new detached run, of the caller's key, with the conversation
 // that a recorded run began with.
 func (h *runsHandler) replayRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+	id := r.PathValue("id")
 	req, p := readReplay(c.body)
-	var record []event.Event
-	if p == nil {
-		record, p = h.record(r.Context(), c, r.PathValue("id"))
-	}
-	var n *newRun
-	if p == nil {
-		n, p = h.planReplay(r.Context(), c, req, record)
-	}
 	if p != nil {
 		return p
 	}
-	runinput.Of(n.in).Replays = r.PathValue("id")
-	n.request = append([]byte(runinput.Of(n.in).Replays+"\n"), c.body...)
+	record, p := h.record(r.Context(), c, id)
+	if p != nil {
+		return p
+	}
+	n, p := h.planReplay(r.Context(), c, req, record)
+	if p != nil {
+		return p
+	}
+	runinput.Of(n.in).Replays = id
+	n.request = append([]byte(id+"\n"), c.body...)
 	return h.beginRun(w, r, c, n)
 }
 

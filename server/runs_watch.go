@@ -402,31 +402,26 @@ func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *calle
 	})
 	defer out.End()
 	var page []byte
-	for after := int64(0); ; {
-		var err error
-		if page, after, err = h.exportPage(r.Context(), id, after, page[:0]); err != nil {
-			panic(http.ErrAbortHandler) // the connection breaks, so the client knows that the log is incomplete
+	after, full := int64(0), true
+	for full {
+		full = false
+		for e, err := range h.opts.Index.Read(r.Context(), id, after) {
+			if err == nil {
+				page, err = e.AppendWithContent(page)
+			}
+			if err != nil {
+				panic(http.ErrAbortHandler) // the connection breaks, so the client knows that the log is incomplete
+			}
+			page, after = append(page, '\n'), e.ID
+			if len(page) > maxFrames {
+				full = true
+				break
+			}
 		}
-		if out.Write(page) != nil || len(page) <= maxFrames { // the client left, or this was the last page
-			return nil
+		if out.Write(page) != nil {
+			return nil // the client left
 		}
+		page = page[:0]
 	}
-}
-
-// exportPage appends the lines of the events that follow the event after, until there are no more or dst has more than
-// maxFrames bytes. last is the id of the last event in dst.
-func (h *runsHandler) exportPage(ctx context.Context, id string, after int64, dst []byte) (_ []byte, last int64, err error) {
-	for e, err := range h.opts.Index.Read(ctx, id, after) {
-		if err == nil {
-			dst, err = e.AppendWithContent(dst)
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-		dst, after = append(dst, '\n'), e.ID
-		if len(dst) > maxFrames {
-			break
-		}
-	}
-	return dst, after, nil
+	return nil
 }

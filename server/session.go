@@ -197,23 +197,23 @@ type signIns struct {
 	waiting  chan struct{} // contains one element for each sign-in that waits for the issuer
 }
 
-// signedIn returns the session of a request without a key, and the key of the session. All results are nil if the request
-// has no cookie of a session or the route accepts none.
-func (g *signIns) signedIn(r *http.Request, c *caller, rt *route) (*session, *Key, *problem) {
+// signedIn returns the key of the session of a request without a key. Both results are nil if the request has no cookie of a
+// session or the route accepts none.
+func (g *signIns) signedIn(r *http.Request, c *caller, rt *route) (*Key, *problem) {
 	id := cookieOf(r)
 	if id == "" || !c.console || !rt.takesSession() {
-		return nil, nil, nil
+		return nil, nil
 	}
 	one, k := g.sessions.find(c.setup, id)
 	switch site := r.Header.Get("Sec-Fetch-Site"); {
 	case site != "" && site != "same-origin" && site != "none":
-		return nil, nil, forbidden("unknown_origin", "A session is for the pages of this gateway only: send an API key.")
+		return nil, forbidden("unknown_origin", "A session is for the pages of this gateway only: send an API key.")
 	case k == nil:
-		return nil, nil, unauthorized("session_expired", "The session has ended: sign in again.")
+		return nil, unauthorized("session_expired", "The session has ended: sign in again.")
 	case !safeMethod(r.Method) && subtle.ConstantTimeCompare([]byte(r.Header.Get(csrfHeader)), []byte(one.csrf)) != 1:
-		return nil, nil, forbidden("csrf_token_required", "A request of a session that changes something needs the header %s with the csrf_token of GET /api/session.", csrfHeader)
+		return nil, forbidden("csrf_token_required", "A request of a session that changes something needs the header %s with the csrf_token of GET /api/session.", csrfHeader)
 	}
-	return one, k, nil
+	return k, nil
 }
 
 func safeMethod(m string) bool {

@@ -84,7 +84,7 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	for _, s := range all {
 		s.Title, s.Pinned = titles[s.ID].Title, titles[s.ID].Pinned
 		if s.Title == "" { // the log is read only if no title was given
-			s.Title = firstQuestion(begun(r.Context(), h.opts.Index, s.first))
+			s.Title = cmp.Or(questions(begun(r.Context(), h.opts.Index, s.first))...)
 		}
 		if !matching[s.ID] && !strings.Contains(strings.ToLower(s.Title), search) {
 			continue
@@ -171,28 +171,15 @@ func begun(ctx context.Context, index store.RunIndex, runID string) *event.RunSt
 	return &event.RunStarted{}
 }
 
-// firstQuestion returns what lists show of the first question of a run; "" if the store has no text of it.
-func firstQuestion(d *event.RunStarted) string {
+// questions returns what lists show of each message of the user in the conversation that a run began with; "" for a message
+// of which the store has no text.
+func questions(d *event.RunStarted) (titles []string) {
 	for i := range d.Messages {
-		if d.Messages[i].Role != lathe.RoleUser {
-			continue
-		}
-		if title := titleOf(&d.Messages[i]); title != "" {
-			return title
-		}
-	}
-	return ""
-}
-
-// lastQuestion returns what lists show of the newest question of the conversation that a run began with; "" if the store has
-// no text of it.
-func lastQuestion(d *event.RunStarted) string {
-	for i := range slices.Backward(d.Messages) {
 		if d.Messages[i].Role == lathe.RoleUser {
-			return titleOf(&d.Messages[i])
+			titles = append(titles, titleOf(&d.Messages[i]))
 		}
 	}
-	return ""
+	return titles
 }
 
 // titleOf returns the first line of the first text of a question, at most maxSessionTitle bytes. A text file that a page attached is a text that

@@ -280,17 +280,14 @@ func (h *stateHandler) accept(w http.ResponseWriter, r *http.Request, c *caller)
 	var given struct {
 		Digest string `json:"digest"`
 	}
-	p := readObject(c.body, &given, `{"digest":"…"}`)
-	if p == nil && given.Digest == "" {
-		p = badRequest("digest", "Say the digest of the definition: it stands for what you were shown.")
-	}
-	if p == nil {
-		if err := c.setup.State.Accept(r.PathValue("name"), given.Digest); err != nil {
-			p = stateProblem(err, "There is no such tool of an MCP server.")
-		}
-	}
-	if p != nil {
+	if p := readObject(c.body, &given, `{"digest":"…"}`); p != nil {
 		return p
+	}
+	if given.Digest == "" {
+		return badRequest("digest", "Say the digest of the definition: it stands for what you were shown.")
+	}
+	if err := c.setup.State.Accept(r.PathValue("name"), given.Digest); err != nil {
+		return stateProblem(err, "There is no such tool of an MCP server.")
 	}
 	h.opts.Log.Info("a definition was accepted", "tool", r.PathValue("name"), "digest", given.Digest, "by", c.decider())
 	w.WriteHeader(http.StatusNoContent)
@@ -416,32 +413,28 @@ func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *calle
 // explain handles POST /api/policy/explain: the decision of the policy on a call. An admin key may name another principal.
 func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	var given PolicyCall
-	p := readObject(c.body, &given, `{"tool":"…","arguments":{…}}`)
+	if p := readObject(c.body, &given, `{"tool":"…","arguments":{…}}`); p != nil {
+		return p
+	}
 	switch {
-	case p != nil:
 	case len(given.Used) > maxUsed:
-		p = badRequest("used", "At most %d tools can be named.", maxUsed)
+		return badRequest("used", "At most %d tools can be named.", maxUsed)
 	case given.Principal != "" && given.Principal != c.key.Name && !c.key.isAdmin():
-		p = forbidden("admin_required", "Only an admin key asks for another principal.").WithParam("principal")
-	default:
-		p = c.tool(given.Tool, "tool")
+		return forbidden("admin_required", "Only an admin key asks for another principal.").WithParam("principal")
+	}
+	if p := c.tool(given.Tool, "tool"); p != nil {
+		return p
 	}
 	given.Principal = cmp.Or(given.Principal, c.key.Name)
 	if len(given.Arguments) == 0 {
 		given.Arguments = json.RawMessage("{}")
 	}
-	if p == nil && given.Arguments[rawjson.SkipSpace(given.Arguments, 0)] != '{' {
-		p = badRequest("arguments", "arguments must be an object.")
+	if given.Arguments[rawjson.SkipSpace(given.Arguments, 0)] != '{' {
+		return badRequest("arguments", "arguments must be an object.")
 	}
-	var out *Explanation
-	if p == nil {
-		var err error
-		if out, err = c.setup.State.Explain(&given); err != nil {
-			p = stateProblem(err, "There is no such tool.")
-		}
-	}
-	if p != nil {
-		return p
+	out, err := c.setup.State.Explain(&given)
+	if err != nil {
+		return stateProblem(err, "There is no such tool.")
 	}
 	out.Rules = nonNil(out.Rules)
 	return answer(w, out)

@@ -10,7 +10,6 @@ import (
 	"github.com/lathe-run/lathe/event"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/stream"
-	"github.com/lathe-run/lathe/internal/runinput"
 )
 
 // newStreamWriter returns a writer for the response. The encoder sets the headers before the first byte.
@@ -26,10 +25,8 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 	}
 	s := &openStream{ex: ex, w: w, r: r, caller: c, job: j, enc: enc, out: j.out, paused: -1}
 	s.pipe = stream.NewPipe(enc, ex.opts.Limits.MaxBuffer, s.out.Cut)
-	if j.in != nil {
-		if relay := runinput.Of(j.in).Relay; relay != nil {
-			relay.Take = s.pipe.TakeRaw
-		}
+	if relay := j.relay(); relay != nil {
+		relay.Take = s.pipe.TakeRaw
 	}
 	var bad *problem
 	if s.run, s.leave, bad = ex.start(r.Context(), c, j, s.pipe.Nudge, s.pipe); bad != nil {

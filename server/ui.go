@@ -92,22 +92,24 @@ func (u *uiChat) AppendKeepAlive(dst []byte) []byte { return u.protocol.AppendKe
 // AppendEvent implements [stream.Encoder]. It buffers the events before the first output of the model.
 func (u *uiChat) AppendEvent(dst []byte, e *event.Event) []byte {
 	u.unlock()
-	if !u.headSent {
-		switch d := e.Data.(type) {
-		case *event.RunStarted, *event.RunResumed, *event.ModelCallStarted, *event.RunFinished, *event.RunPaused:
-			u.buffered = u.enc.Append(u.buffered, e)
-			return dst
-		case *event.ModelCallFinished:
-			if d.Status != "success" {
-				u.buffered = u.enc.Append(u.buffered, e)
-				return dst
-			}
-		default: // output of the model or of a tool: the response can begin
-		}
-		u.headSent = true
-		dst, u.buffered = append(dst, u.buffered...), nil
+	if !u.headSent && !hasOutput(e.Data) {
+		u.buffered = u.enc.Append(u.buffered, e)
+		return dst
 	}
+	dst, u.buffered, u.headSent = append(dst, u.buffered...), nil, true
 	return u.enc.Append(dst, e)
+}
+
+// hasOutput reports whether an event has output of the model or of a tool, so that the response can begin.
+func hasOutput(data event.Data) bool {
+	switch d := data.(type) {
+	case *event.RunStarted, *event.RunResumed, *event.ModelCallStarted, *event.RunFinished, *event.RunPaused:
+		return false
+	case *event.ModelCallFinished:
+		return d.Status == "success"
+	default:
+		return true
+	}
 }
 
 // AppendEnd implements [stream.Encoder].
