@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -121,9 +122,7 @@ func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *c
 	if !c.key.ownOnly() {
 		f.Principal = ""
 	}
-	if f.Limit == 0 || f.Limit > maxWaitingRuns {
-		f.Limit = maxWaitingRuns
-	}
+	f.Limit = min(cmp.Or(f.Limit, maxWaitingRuns), maxWaitingRuns)
 	rows, next, err := h.opts.Index.Runs(r.Context(), f)
 	if err != nil {
 		return h.storeFailed(c, err)

@@ -232,7 +232,7 @@ func (a *content) text(dst []byte, turn int, text string) []byte {
 	return a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: text})
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+func isSpace(c byte) bool { return strings.IndexByte(" \n\t\r", c) >= 0 }
 
 // lastEvent returns the id of the last event that was passed to AppendEvent.
 func (a *chat) lastEvent() int64 { return a.last }
@@ -255,7 +255,10 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if a.lastTurnOnly && !a.bytesSent {
 		dst = a.appendAlone(dst, len(res.Trace), a.added(res))
 	}
-	dst = a.appendRemaining(a.start(dst))
+	dst = a.start(dst)
+	for len(a.feed.order) > 0 { // the calls whose turn has not come, because one before them has no result
+		dst = a.appendNext(dst)
+	}
 	dst = a.lead(dst)
 	if !a.wroteText && !a.refused && res.Answer != "" { // the model returned its answer without streaming it
 		dst = a.text(dst, len(res.Trace), res.Answer)
@@ -376,7 +379,7 @@ func (a *chat) Withdrawn(res *event.Result) *problem {
 
 // hands reports whether the client, not this server, executes the call.
 func (a *chat) hands(call lathe.ToolCall) bool {
-	return a.calls.names[strings.ReplaceAll(call.Name, ".", "_")] || a.calls.names[call.Name]
+	return a.calls.names[a.calls.toolName(call.Name)]
 }
 
 // theirs returns the subset of calls that the client is to execute: all of them if the run is relayed.

@@ -93,10 +93,7 @@ func (a *content) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []la
 		case lathe.DeltaCallStart:
 			call := &calls[d.Index]
 			isClients := slices.ContainsFunc(theirs, func(c lathe.ToolCall) bool { return c.ID == a.calls.ids.Of(a.calls.turn, call.ID) })
-			tool := strings.ReplaceAll(call.Name, ".", "_")
-			if !a.calls.names[tool] {
-				tool = call.Name
-			}
+			tool := a.calls.toolName(call.Name)
 			if isClients || !a.calls.names[tool] {
 				dst = a.appendPiece(dst, turn, &event.ToolCallDelta{Index: d.Index, ToolCallID: call.ID, Tool: tool, Text: call.Arguments})
 			}

@@ -57,7 +57,8 @@ func (ua *uiAnswer) execute() (lost bool) {
 func (ua *uiAnswer) replay(e *earlierRun) {
 	u := ua.chat
 	u.caller.runID = e.id
-	if last := u.req.Last; e.after > 0 && last != nil {
+	last := u.req.Last
+	if e.after > 0 && last != nil {
 		u.encode.MessageID = last.MessageID
 		u.encode.Open = slices.DeleteFunc(slices.Clone(last.Calls), func(o uistream.OpenCall) bool {
 			_, answered := last.Results[o.ID]
@@ -80,8 +81,8 @@ func (ua *uiAnswer) replay(e *earlierRun) {
 // takeOver implements [answerer]. The stream shows the messages taken before those of the new run.
 func (ua *uiAnswer) takeOver(e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
 	u := ua.chat
-	if last := u.req.Last; e.after > 0 && last != nil {
-		u.encode.MessageID = last.MessageID
+	if e.after > 0 && u.req.Last != nil {
+		u.encode.MessageID = u.req.Last.MessageID
 	}
 	if p := ua.planUI(ua.r.Context(), u.caller, u); p != nil {
 		return false, p

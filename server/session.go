@@ -78,45 +78,36 @@ func (s *sessions) link(k *Key) (token string, one *session, p *problem) {
 	return s.add(s.links, k, linkLife, maxLinks, "sign-in links")
 }
 
-// add adds a session, or a link, of the key to the map under a random id. If the key has most entries, the oldest is
-// removed.
-func (s *sessions) add(of map[idHash]*session, k *Key, life time.Duration, most int, what string) (id string, one *session, p *problem) {
+// add adds a session, or a link, of the key to the entries under a random id. It removes expired entries and, if the key has
+// most entries, its oldest one.
+func (s *sessions) add(entries map[idHash]*session, k *Key, life time.Duration, most int, what string) (id string, added *session, p *problem) {
 	id = randomID()
 	now := s.now()
-	one = &session{principal: k.Name, secret: k.hash(), identity: k.identity, settings: k.settings, csrf: randomID(), began: now, expires: k.until(now.Add(life))}
+	added = &session{principal: k.Name, secret: k.hash(), identity: k.identity, settings: k.settings, csrf: randomID(), began: now, expires: k.until(now.Add(life))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !put(of, hashOf(id), one, most, now) {
+	ofKey := 0
+	var oldest idHash
+	for hash, entry := range entries {
+		switch {
+		case !now.Before(entry.expires):
+			delete(entries, hash)
+		case entry.principal == k.Name:
+			if ofKey == 0 || entry.began.Before(entries[oldest].began) {
+				oldest = hash
+			}
+			ofKey++
+		}
+	}
+	if ofKey >= most {
+		delete(entries, oldest)
+	}
+	if len(entries) >= maxSessions {
 		return "", nil, unavailable("too_many_sessions", time.Minute,
 			"The gateway holds %d %s, and takes no more until one ends: try again later, or send the API key with each request.", maxSessions, what)
 	}
-	return id, one, nil
-}
-
-// put adds an entry, and returns false if the map is full. It removes expired entries and, if the principal has most
-// entries, its oldest one.
-func put(of map[idHash]*session, at idHash, one *session, most int, now time.Time) bool {
-	n := 0
-	var oldest idHash
-	var since time.Time
-	for h, o := range of {
-		switch {
-		case !now.Before(o.expires):
-			delete(of, h)
-		case o.principal == one.principal:
-			if n++; since.IsZero() || o.began.Before(since) {
-				oldest, since = h, o.began
-			}
-		}
-	}
-	if n >= most {
-		delete(of, oldest)
-	}
-	if len(of) >= maxSessions {
-		return false
-	}
-	of[at] = one
-	return true
+	entries[hashOf(id)] = added
+	return id, added, nil
 }
 
 // redeem ends the sign-in link with the token and returns its key; nil if there is no such link, or it or its key is no

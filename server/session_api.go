@@ -81,14 +81,16 @@ func (g *signIns) signIn(w http.ResponseWriter, r *http.Request, c *caller) *pro
 		Key   string `json:"key"`
 		Token string `json:"link_token"`
 	}
-	p := readObject(c.body, &given, `{"key":"…"}`)
+	if p := readObject(c.body, &given, `{"key":"…"}`); p != nil {
+		return p
+	}
 	var k *Key
+	var p *problem
 	switch {
-	case p != nil:
 	case !c.setup.needsKey():
-		p = noKeys()
+		return noKeys()
 	case (given.Key == "") == (given.Token == ""):
-		p = badRequest("key", "Send either key or link_token.")
+		return badRequest("key", "Send either key or link_token.")
 	case given.Token == "":
 		k, p = c.setup.holder(r.Context(), given.Key)
 	default:

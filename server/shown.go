@@ -62,14 +62,6 @@ func (a *content) appendReady(dst []byte) []byte {
 	return dst
 }
 
-// appendRemaining appends the calls that have a result, drops the others, and so empties the feed.
-func (a *content) appendRemaining(dst []byte) []byte {
-	for len(a.feed.order) > 0 {
-		dst = a.appendNext(dst)
-	}
-	return dst
-}
-
 // appendNext removes the next call from the feed, and appends it if it has a result.
 func (a *content) appendNext(dst []byte) []byte {
 	id := a.feed.order[0]

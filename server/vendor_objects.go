@@ -94,10 +94,6 @@ type knownObjects struct {
 	now      func() time.Time
 }
 
-func newKnownObjects(index store.RunIndex, now func() time.Time) *knownObjects {
-	return &knownObjects{requests: requestStore(index), now: now}
-}
-
 // requestStore returns the store of runs if it stores requests, too, and a store in memory otherwise.
 func requestStore(index store.RunIndex) store.RequestStore {
 	if requests, ok := index.(store.RequestStore); ok {
