@@ -10,6 +10,8 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 )
 
+// A key decides about the calls of its own runs, unless its configuration (Approve) names the keys in whose runs it decides.
+
 // Values of [Key.Approve] that are not names of keys.
 const (
 	ApproveOwn    = "own"    // the key may decide about calls in its own runs

@@ -14,6 +14,9 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
+// A request executes its run itself, passes it to the supervisor or an [Executor] (detach), or follows a run that another
+// request or process executes. In each case it waits for an inflightRun.
+
 // A job says which run answers a request and how it begins: a new run of in, a suspended run that is resumed, or a run of
 // another process that is followed.
 type job struct {

@@ -198,11 +198,7 @@ func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
 	if !s.needsKey() {
 		return anyone, nil
 	}
-	bearer, shown := middleware.Bearer(r)
-	given := foreignKeys(r)
-	if shown {
-		given = append([]string{bearer}, given...)
-	}
+	given := givenKeys(r)
 	if len(given) == 0 {
 		return nil, noKey(r)
 	}
@@ -239,10 +235,12 @@ func unknownKey() *problem {
 // foreignKeyHeaders are the headers in which clients of the APIs of Anthropic and Google send their key.
 var foreignKeyHeaders = []string{"X-Api-Key", "X-Goog-Api-Key"}
 
-// foreignKeys returns the keys that a request has in addition to its bearer token: those of foreignKeyHeaders and, on the
-// paths of Google's API, that of the query parameter `key`. A header or parameter that is empty or repeated is ignored. If
-// the request has no bearer token, the first of these keys is used.
-func foreignKeys(r *http.Request) (keys []string) {
+// givenKeys returns the keys of a request: its bearer token, those of foreignKeyHeaders and, on the paths of Google's API, that
+// of the query parameter `key`. Of these, a header or parameter that is empty or repeated is ignored. The first key is used.
+func givenKeys(r *http.Request) (keys []string) {
+	if bearer, shown := middleware.Bearer(r); shown {
+		keys = append(keys, bearer)
+	}
 	var given [][]string
 	for _, name := range foreignKeyHeaders {
 		given = append(given, r.Header[name])

@@ -11,6 +11,9 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
+// Each protocol describes the run that a request asks for by a runRequest. makePlan checks it against what the server, the
+// model and the key allow, and makes the input of the run from it.
+
 // A runRequest is the part of a request that describes its run, independent of the protocol.
 type runRequest struct {
 	model      string // the name in the request

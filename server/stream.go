@@ -12,6 +12,9 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/stream"
 )
 
+// The answer to a request is streamed by two goroutines. The goroutine of the run passes its events to a [stream.Pipe], which
+// encodes them. The goroutine of the request takes the bytes from the pipe and writes them to the client.
+
 // newStreamWriter returns a writer for the response. The encoder sets the headers before the first byte.
 func (rv *runViews) newStreamWriter(w http.ResponseWriter, enc stream.Encoder) *stream.Writer {
 	return stream.NewWriter(w, rv.opts.Limits.WriteTimeout, enc.Header)
