@@ -44,13 +44,14 @@ func (a *chat) approvalsOf(res *event.Result) (out []*wire.Approval) {
 		if a.calls.names[call.Name] {
 			continue
 		}
-		shown := a.serverCall(call, call.Name, call.ID, "", false)
+		shown := a.serverCall(call, lathe.ToolResult{CallID: call.ID, Name: call.Name})
 		out = append(out, &wire.Approval{ID: approvalID(a.caller.runID, call.ID), CallID: call.ID, Name: shown.Name, Server: shown.Server, Arguments: shown.Arguments})
 	}
 	return out
 }
 
-// asksByItem reports whether the client supports approval items: it declares a tool of type mcp with require_approval.
+// asksByItem reports whether the client supports approval items: it declares a tool of type mcp with require_approval, such as
+// {"type":"mcp","server_label":"files","require_approval":"always"}.
 func asksByItem(hosted []wire.HostedTool) bool {
 	return slices.ContainsFunc(hosted, func(t wire.HostedTool) bool {
 		require := rawjson.At(t.JSON, "require_approval")
@@ -61,12 +62,12 @@ func asksByItem(hosted []wire.HostedTool) bool {
 // takeApprovals stores the approval answers in the request. If the conversation ends with them, the run of the calls is
 // resumed and answers the request, and done is true; an answer that contradicts an earlier decision is then refused with
 // that decision. If a message follows the answers, done is false and a new run answers the request.
-func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bool, p *problem) {
-	given := a.req.Approvals
-	if len(given) == 0 {
+func (h *planner) takeApprovals(ctx context.Context, a *chat) (done bool, p *problem) {
+	answers := a.req.Approvals
+	if len(answers) == 0 {
 		return false, nil
 	}
-	t := &approvalTaker{planner: h, chat: a, run: runOfApproval(given[0].ID)}
+	t := &approvalTaker{planner: h, chat: a, run: runOfApproval(answers[0].ID)}
 	if t.run == "" || h.opts.Index == nil || h.opts.Approvals == nil {
 		return false, t.unknown()
 	}
@@ -75,8 +76,15 @@ func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bo
 		return false, p
 	}
 	defer unlock()
-	for i, answer := range given {
-		if deleted, p := t.take(ctx, answer, i == 0); deleted || p != nil {
+	for _, answer := range answers {
+		v, p := h.view(ctx, a.caller, t.run)
+		switch {
+		case p != nil && !a.req.Answered:
+			return false, nil // the run was deleted, and the answers are part of an older conversation
+		case p != nil:
+			return false, t.unknown()
+		}
+		if p := t.take(ctx, v, answer); p != nil {
 			return false, p
 		}
 	}
@@ -84,15 +92,15 @@ func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bo
 		a.caller.runID = ""
 		return false, nil
 	}
-	return t.attach(ctx, m)
+	return t.attach(ctx)
 }
 
 // An approvalTaker stores the approval answers of one request. Its methods require that the run is locked.
 type approvalTaker struct {
-	planner *planner
+	*planner
 	chat    *chat
 	run     string
-	results map[string]lathe.Output // the results of client calls that the request contains
+	results map[string]lathe.Output // the results of client calls that the request contains; nil: they are not stored yet
 	decided bool                    // the log did not yet have the decision of at least one answer
 }
 
@@ -100,47 +108,41 @@ func (t *approvalTaker) unknown() *problem {
 	return badRequest(t.chat.protocol.conversation, "An answer to an approval names no call that waits, or calls of several runs.").WithCode("approval_not_found")
 }
 
-// take stores one answer. deleted is true if the run was deleted and the answer is part of an older conversation.
-func (t *approvalTaker) take(ctx context.Context, answer wire.ApprovalAnswer, first bool) (deleted bool, p *problem) {
-	h, a := t.planner, t.chat
-	v, p := h.view(ctx, a.caller, t.run)
-	if p != nil && !a.req.Answered {
-		return true, nil
-	}
-	if p != nil {
-		return false, t.unknown()
-	}
+// take stores one answer. v is the run before it.
+func (t *approvalTaker) take(ctx context.Context, v *runlog.View, answer wire.ApprovalAnswer) (p *problem) {
+	req, c := t.chat.req, t.chat.caller
 	call := callOfApproval(v, answer.ID)
 	switch {
-	case call == "", v.State.Target != a.req.Model:
-		return false, t.unknown()
-	case !a.caller.key.mayDecide(v.State.Run.Principal):
-		return false, mayNotDecide()
+	case call == "", v.State.Target != req.Model:
+		return t.unknown()
+	case !c.key.mayDecide(v.State.Run.Principal):
+		return mayNotDecide()
 	}
-	if a.req.Answered && first { // results are stored before the decision, since the run reads both after it
+	if req.Answered && t.results == nil { // results are stored before the decision, since the run reads both after it
 		if p := t.storeResults(ctx, v); p != nil {
-			return false, p
+			return p
 		}
 	}
-	if v.DecidedOn(call) { // the decision was stored before: the request is a repetition
-		if p := h.alreadyDecided(ctx, v, call); a.req.Answered && contradicts(p, answer.Approve) {
-			return false, p
-		}
-		return false, nil
+	if v.DecidedOn(call) {
+		p = t.alreadyDecided(ctx, v, call)
+	} else {
+		t.decided = true
+		p = t.decide(ctx, v, call, answer)
 	}
-	t.decided = true
-	if p := t.decide(ctx, v, call, answer); p != nil && (p.Code != "already_decided" || a.req.Answered && contradicts(p, answer.Approve)) {
-		return false, p
+	isRepeated := p != nil && p.Code == "already_decided"
+	if isRepeated && !(req.Answered && contradicts(p, answer.Approve)) {
+		return nil
 	}
-	return false, nil
+	return p
 }
 
 // storeResults stores the results of client calls that the request contains in addition to its approval answers.
 func (t *approvalTaker) storeResults(ctx context.Context, v *runlog.View) (p *problem) {
-	h, a := t.planner, t.chat
-	if t.results, p = h.resultsFor(ctx, a.caller, a.req.Messages, v); p == nil {
-		p = h.inputs().storeResults(ctx, a.caller, t.run, t.results)
+	c := t.chat.caller
+	if t.results, p = t.resultsFor(ctx, c, t.chat.req.Messages, v); p != nil {
+		return p
 	}
+	p = t.inputs().storeResults(ctx, c, t.run, t.results)
 	if p != nil && p.Code == "already_answered" {
 		return nil
 	}
@@ -149,32 +151,32 @@ func (t *approvalTaker) storeResults(ctx context.Context, v *runlog.View) (p *pr
 
 // decide stores the answer of the request to the approval of one call.
 func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
-	o := v.OpenCall(call)
-	if o == nil || !o.Asked {
+	open := v.OpenCall(call)
+	if open == nil || !open.Asked {
 		return conflict("not_asked", "Nobody is asked about the call.")
 	}
-	d := decision{Decision: approval.Deny, Digest: o.Digest, Reason: answer.Reason, inRequest: t.chat.req.Answered}
+	d := decision{Decision: approval.Deny, Digest: open.Digest, Reason: answer.Reason, inRequest: t.chat.req.Answered}
 	if answer.Approve {
 		d.Decision = approval.Approve
 	}
-	_, p := t.planner.inputs().decide(ctx, t.chat.caller, v, call, &d, t.chat.caller.decider())
+	_, p := t.inputs().decide(ctx, t.chat.caller, v, call, &d, t.chat.caller.decider())
 	return p
 }
 
 // attach makes the run of the calls answer the request.
-func (t *approvalTaker) attach(ctx context.Context, m *Model) (done bool, p *problem) {
+func (t *approvalTaker) attach(ctx context.Context) (done bool, p *problem) {
 	a := t.chat
-	v, p := t.planner.view(ctx, a.caller, t.run)
+	v, p := t.view(ctx, a.caller, t.run)
 	if p != nil {
 		return false, p
 	}
 	if !t.decided && len(t.results) > 0 { // no new decision has made the run read the results
-		if _, p := t.planner.inputs().applyResults(ctx, a.caller, v, t.results); p != nil && p.Code != "already_answered" && p.Code != "run_ended" {
+		if _, p := t.inputs().applyResults(ctx, a.caller, v, t.results); p != nil && p.Code != "already_answered" && p.Code != "run_ended" {
 			return false, p
 		}
 	}
 	after, base := beforeDecisions(v, a.req.Approvals)
-	a.attach(ctx, m, v, after, base)
+	a.attach(ctx, v, after, base)
 	a.feed.asked = pairs.CallsOf(v.State.Messages)
 	return true, nil
 }

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 )
+
+// A key decides about the calls of its own runs, unless its configuration (Approve) names the keys in whose runs it decides.
 
 // Values of [Key.Approve] that are not names of keys.
 const (
@@ -38,16 +39,12 @@ func (k *Key) ownOnly() bool {
 // checkApprove returns an error if an element of Approve is not ApproveOwn, ApproveOthers or the name of a key with a
 // secret.
 func (s *setup) checkApprove() error {
-	named := map[string]*Key{}
-	for i := range s.Keys {
-		named[s.Keys[i].Name] = &s.Keys[i]
-	}
 	for _, key := range s.Keys {
 		for _, word := range key.Approve {
 			if word == ApproveOwn || word == ApproveOthers {
 				continue
 			}
-			k := named[word]
+			k := s.keyNamed(word)
 			if k == nil {
 				return fmt.Errorf("approve of the key %s: %s is not %s, %s or the name of a key", key.Name, word, ApproveOwn, ApproveOthers)
 			}
@@ -64,24 +61,20 @@ func mayNotDecide() *problem {
 	return forbidden("approval_forbidden", "This key may not decide about the calls of this run; keys.NAME.approve in the configuration says which keys may.")
 }
 
-// viewToDecide reads a run that the caller owns or may decide about. Any other run is reported as not found. owned reports
-// whether the caller owns the run.
-func (rv *runViews) viewToDecide(ctx context.Context, c *caller, id string) (v *runlog.View, owned bool, p *problem) {
-	v, p = rv.viewAs(ctx, c, id, func(d *event.RunStarted) bool {
-		owned = c.owns(d)
-		return owned || c.key.isAdmin() || c.key.mayDecide(d.Principal)
-	})
-	return v, owned, p
+// viewToDecide reads a run that the caller owns or may decide about. Any other run is reported as not found.
+func (rv *runViews) viewToDecide(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
+	return rv.viewAs(ctx, c, id, func(principal string) bool { return c.owns(principal) || c.key.mayDecide(principal) })
 }
 
-// acting returns the caller under which a run is resumed after a decision. If the approver does not own the run, the run
-// continues with the rights of the key that started it, not with those of the approver.
-func (c *caller) acting(owned bool) *caller {
-	own := *c
-	if !owned {
-		own.key = anyone
+// acting returns the caller under which a run of the principal is resumed after a decision of c. The log of the run has the
+// rights of the key that started it. So if c does not own the run, its own rights do not limit the run: the returned caller
+// has the key anyone, which limits nothing.
+func (c *caller) acting(principal string) *caller {
+	acting := *c
+	if !c.owns(principal) {
+		acting.key = anyone
 	}
-	return &own
+	return &acting
 }
 
 // decider returns the name of the caller in the log of decisions: the name of its key, or "http" if it has none.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -121,9 +122,7 @@ func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *c
 	if !c.key.ownOnly() {
 		f.Principal = ""
 	}
-	if f.Limit == 0 || f.Limit > maxWaitingRuns {
-		f.Limit = maxWaitingRuns
-	}
+	f.Limit = min(cmp.Or(f.Limit, maxWaitingRuns), maxWaitingRuns)
 	rows, next, err := h.opts.Index.Runs(r.Context(), f)
 	if err != nil {
 		return h.storeFailed(c, err)
@@ -135,13 +134,13 @@ func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *c
 		}
 	}
 	c.runID, c.named = "", ""
-	return answerList(w, calls, next, false)
+	return answerList(w, calls, next)
 }
 
 // waitingCalls returns the calls of a run that wait for an approval and have no stored decision. It returns nil if the run
 // has ended or does not exist.
 func (h *runsHandler) waitingCalls(ctx context.Context, c *caller, id string) (out []waitingCall) {
-	v, _, p := h.viewToDecide(ctx, c, id)
+	v, p := h.viewToDecide(ctx, c, id)
 	if p != nil || v.State.Finished != nil {
 		return nil
 	}

@@ -39,9 +39,9 @@ func (co *core) budgetRows(ctx context.Context, bounds []store.Bound) ([]budgetR
 	}
 	rows := make([]budgetRow, len(bounds))
 	for i, b := range bounds {
-		x := balances[i]
-		rows[i] = budgetRow{Kind: b.Kind, Name: b.Name, Period: b.Period, Resets: b.Resets(), SpentCost: price.Money(x.SpentNanos).Dollars(), SpentTokens: x.SpentTokens,
-			ReservedCost: price.Money(x.ReservedNanos).Dollars(), ReservedTokens: x.ReservedTokens}
+		now := balances[i]
+		rows[i] = budgetRow{Kind: b.Kind, Name: b.Name, Period: b.Period, Resets: b.Resets(), SpentCost: price.Money(now.SpentNanos).Dollars(), SpentTokens: now.SpentTokens,
+			ReservedCost: price.Money(now.ReservedNanos).Dollars(), ReservedTokens: now.ReservedTokens}
 		if b.Limit.Nanos >= 0 {
 			rows[i].CostLimit = new(price.Money(b.Limit.Nanos).Dollars())
 		}
@@ -61,47 +61,59 @@ func boundsOf(kind, name, day string, b *store.Budget) []store.Bound {
 		{Account: store.Account{Kind: kind, Name: name, Period: day[:len("2006-01")]}, Limit: b.Month}}
 }
 
-// boundsPage returns the accounts of at most limit keys and groups that have a budget and that the caller may see: all for
-// an admin key, else its own key and the group of that key. Keys come first, then groups, each sorted by name. after is the
-// value of next of the page before, or "" for the first page. next is "" if this is the last page. ok is false if after is
-// not a value of next.
-func (c *caller) boundsPage(day, after string, limit int) (out []store.Bound, next string, ok bool) {
-	kind, last, ok := strings.Cut(after, ":")
-	if after == "" {
-		kind = store.AccountKey
-	} else if !ok || kind != store.AccountKey && kind != store.AccountGroup {
-		return nil, "", false
+// A budgetOwner is a key or a group with its budget.
+type budgetOwner struct {
+	kind, name string
+	budget     *store.Budget
+}
+
+// follows reports whether the owner follows the one with that kind and name in the order of budgetOwners. Every owner follows
+// the kind "".
+func (o budgetOwner) follows(kind, name string) bool {
+	if o.kind == kind {
+		return o.name > name
 	}
-	n := 0
-	add := func(of, name string, b *store.Budget) (more bool) {
-		bounds := slices.DeleteFunc(boundsOf(of, name, day, b), func(b store.Bound) bool { return b.Limit == store.NoLimit })
-		switch {
-		case len(bounds) == 0:
-			return true
-		case n == limit:
-			at := out[len(out)-1]
-			next = at.Kind + ":" + at.Name
-			return false
-		}
-		n++
-		out = append(out, bounds...)
-		return true
-	}
+	return kind != store.AccountGroup
+}
+
+// budgetOwners returns the keys and groups that the caller may see: all for an admin key, else its own key and the group of
+// that key. Keys come first, then groups, each sorted by name.
+func (c *caller) budgetOwners() (owners []budgetOwner) {
 	groups := map[string]*store.Budget{}
 	for _, k := range c.visibleKeys() {
+		owners = append(owners, budgetOwner{store.AccountKey, k.Name, k.Budget})
 		if k.Group != "" && groups[k.Group] == nil {
 			groups[k.Group] = k.GroupBudget
 		}
-		if kind == store.AccountKey && k.Name > last && !add(store.AccountKey, k.Name, k.Budget) {
-			return out, next, true
-		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		if (kind == store.AccountKey || name > last) && !add(store.AccountGroup, name, groups[name]) {
-			break
-		}
+		owners = append(owners, budgetOwner{store.AccountGroup, name, groups[name]})
 	}
-	return out, next, true
+	return owners
+}
+
+// boundsPage returns the accounts of at most limit of the budgetOwners that have a budget. after is the value of next of the
+// page before, such as "key:ann"; "" for the first page. next is "" if this is the last page. ok is false if after is not a
+// value of next.
+func (c *caller) boundsPage(day, after string, limit int) (page []store.Bound, next string, ok bool) {
+	kind, name, ok := strings.Cut(after, ":")
+	if after != "" && (!ok || kind != store.AccountKey && kind != store.AccountGroup) {
+		return nil, "", false
+	}
+	n := 0
+	for _, owner := range c.budgetOwners() {
+		bounds := slices.DeleteFunc(boundsOf(owner.kind, owner.name, day, owner.budget), func(b store.Bound) bool { return b.Limit == store.NoLimit })
+		if !owner.follows(kind, name) || len(bounds) == 0 {
+			continue
+		}
+		if n == limit {
+			last := page[len(page)-1]
+			return page, last.Kind + ":" + last.Name, true
+		}
+		n++
+		page = append(page, bounds...)
+	}
+	return page, "", true
 }
 
 // A usageRow is a row of the ledger and its cost.

@@ -9,9 +9,9 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// serve returns the handler of a protocol's requests for an answer of a model. Each request is one run, streamed or not.
-func (h *chatHandler) serve(pr *protocol) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem { return h.answer(w, r, c, pr) }
+// handler returns the handler that calls serve with the protocol.
+func (pr *protocol) handler(serve func(http.ResponseWriter, *http.Request, *caller, *protocol) *problem) handler {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem { return serve(w, r, c, pr) }
 }
 
 // answer reads a request, plans its run and writes the answer: that of an earlier run if the request repeats one, else that

@@ -12,7 +12,6 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/gateway/stream"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -33,15 +32,21 @@ type content struct {
 // A chat writes the answer to one request, on any wire. It is the [stream.Encoder] of a streamed answer.
 type chat struct {
 	content
-	enc       stream.Encoder // the chat itself if the answer is streamed, else a wholeAnswer around it
-	last      int64          // the id of the last event that was passed to AppendEvent
-	follows   bool           // another request or process executes the run: missed events are read from its log
-	bytesSent bool           // bytes of the model server were relayed
-	reencodes bool           // the answer began with relayed bytes, and this server encodes the rest
-	turnEnd   *lathe.Message // the message of the last turn, for an answer that is not streamed
-	whole     []byte         // the body of the model server's response, for an answer that is not streamed
-	finished  bool           // the relayed bytes contained the finish reason
-	broken    bool           // the stream has ended, since the run continues without a call whose beginning was written
+	relayedAnswer
+	enc     stream.Encoder // the chat itself if the answer is streamed, else a wholeAnswer around it
+	last    int64          // the id of the last event that was passed to AppendEvent
+	follows bool           // another request or process executes the run: missed events are read from its log
+	turnEnd *lathe.Message // the message of the last turn, for an answer that is not streamed
+	broken  bool           // the stream has ended, since the run continues without a call whose beginning was written
+}
+
+// relayedAnswer is the state of an answer that consists of bytes of the model server. A stream begins with such bytes, and
+// reencodes is set at the first of them that this server must not pass on.
+type relayedAnswer struct {
+	bytesSent bool   // bytes of the model server were passed on, or are by now encoded again
+	reencodes bool   // this server encodes the rest of the stream
+	finished  bool   // the bytes contained the finish reason
+	whole     []byte // the body of the model server's response, for an answer that is not streamed
 }
 
 // progress is the state of an answer that is written piece by piece.
@@ -93,15 +98,9 @@ func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 		}
 		a.broken = true // the beginning of a call was sent; a run that returns this call to the client makes no further model call
 		return a.writer.AppendError(dst, a.caller.apiError(callWithdrawn()))
-	case *event.TextDelta:
-		if d.Delta != nil {
-			return a.delta(dst, e.Turn, d.Delta)
-		}
-		return a.live(dst, e.Turn, lathe.DeltaText, d.Text)
-	case *event.CommentaryDelta:
-		return a.live(dst, e.Turn, lathe.DeltaCommentary, d.Text)
-	case *event.ReasoningDelta:
-		return a.delta(dst, e.Turn, &lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text})
+	case *event.TextDelta, *event.CommentaryDelta, *event.ReasoningDelta:
+		delta, _ := deltaOf(d)
+		return a.delta(dst, e.Turn, &delta)
 	case *event.ToolCallDelta:
 		return a.appendPiece(dst, e.Turn, d)
 	case *event.ModelCallFinished:
@@ -116,7 +115,7 @@ func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 		}
 		return dst
 	case *event.ToolCallResult:
-		return a.called(dst, d)
+		return a.appendResult(dst, d)
 	default: // the client does not see other events
 		return dst
 	}
@@ -233,7 +232,7 @@ func (a *content) text(dst []byte, turn int, text string) []byte {
 	return a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: text})
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+func isSpace(c byte) bool { return strings.IndexByte(" \n\t\r", c) >= 0 }
 
 // lastEvent returns the id of the last event that was passed to AppendEvent.
 func (a *chat) lastEvent() int64 { return a.last }
@@ -256,7 +255,10 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if a.lastTurnOnly && !a.bytesSent {
 		dst = a.appendAlone(dst, len(res.Trace), a.added(res))
 	}
-	dst = a.appendShown(a.start(dst), true)
+	dst = a.start(dst)
+	for len(a.feed.order) > 0 { // the calls whose turn has not come, because one before them has no result
+		dst = a.appendNext(dst)
+	}
 	dst = a.lead(dst)
 	if !a.wroteText && !a.refused && res.Answer != "" { // the model returned its answer without streaming it
 		dst = a.text(dst, len(res.Trace), res.Answer)
@@ -377,12 +379,12 @@ func (a *chat) Withdrawn(res *event.Result) *problem {
 
 // hands reports whether the client, not this server, executes the call.
 func (a *chat) hands(call lathe.ToolCall) bool {
-	return a.calls.names[strings.ReplaceAll(call.Name, ".", "_")] || a.calls.names[call.Name]
+	return a.calls.names[a.calls.toolName(call.Name)]
 }
 
 // theirs returns the subset of calls that the client is to execute: all of them if the run is relayed.
 func (a *chat) theirs(calls []lathe.ToolCall) []lathe.ToolCall {
-	if a.job.in != nil && runinput.Of(a.job.in).Relay != nil {
+	if a.job.relay() != nil {
 		return calls
 	}
 	return slices.DeleteFunc(slices.Clone(calls), func(call lathe.ToolCall) bool { return !a.hands(call) })
@@ -421,6 +423,13 @@ type turnReport struct {
 	Usage  lathe.Usage        `json:"usage"`
 }
 
+// drop adds the path of a member that was dropped.
+func (r *report) drop(path string) {
+	if !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
+		r.Dropped = append(r.Dropped, path)
+	}
+}
+
 // extra returns the members of the answer that the wire does not define: the object `lathe` with the report.
 func (a *chat) extra(res *event.Result) []lathe.Member {
 	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Continues: a.continues, Reason: res.Reason,
@@ -429,18 +438,14 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	for _, t := range a.req.Tools {
 		client[t.Name] = true
 	}
-	drop := func(paths []string) {
-		for _, path := range paths {
-			if path == loop.FormatPath && !slices.Contains(res.Trace[len(res.Trace)-1].Dropped, path) {
+	last := len(res.Trace) - 1
+	for _, t := range res.Trace {
+		for _, path := range t.Dropped {
+			if path == loop.FormatPath && !slices.Contains(res.Trace[last].Dropped, path) {
 				continue // the last turn did not drop response_format, so the answer has the format
 			}
-			if path = a.place(path); !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
-				r.Dropped = append(r.Dropped, path)
-			}
+			r.drop(a.place(path))
 		}
-	}
-	for _, t := range res.Trace {
-		drop(t.Dropped)
 		r.Turns = append(r.Turns, turnReport{t.Turn, t.Model, t.Finish, t.Usage})
 		for _, call := range t.Calls {
 			if !client[call.Tool] {
@@ -448,7 +453,9 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 			}
 		}
 	}
-	drop(a.unshown)
+	for _, path := range a.unshown {
+		r.drop(a.place(path))
+	}
 	for _, call := range res.Pending {
 		if a.hands(call) {
 			call = a.calls.forClient(lastTurn(res), call)

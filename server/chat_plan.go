@@ -22,7 +22,7 @@ func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions
 	if p := h.planInput(ctx, a, options); p != nil {
 		return p
 	}
-	if done, p := h.takeApprovals(ctx, a, a.plan.model); done || p != nil {
+	if done, p := h.takeApprovals(ctx, a); done || p != nil {
 		return p
 	}
 	a.passOn()
@@ -33,21 +33,21 @@ func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions
 	if bad := pairs.Check(a.req.Messages); bad != nil {
 		return bad.Problem(a.protocol.Wire(), places.Of(a.protocol.Wire(), a.req.Body, a.parsed, a.req.Messages))
 	}
-	j, p := h.restore(ctx, a, a.plan.relayed)
+	conv, p := h.restore(ctx, a)
 	if p != nil {
 		return p
 	}
-	if !j.Changed && !moved {
+	if !conv.Changed && !moved {
 		a.relayBody()
 	}
-	a.sum, a.after, a.lost = j.Sum, j.Last, j.Lost
-	h.countLost(a.caller, j.Lost)
-	if j.Waits != nil {
-		if done, p := h.resumeRun(ctx, a, a.plan.model, j.Waits); p != nil || done {
+	a.sum, a.after, a.lost = conv.Sum, conv.Last, conv.Lost
+	h.countLost(a.caller, conv.Lost)
+	if conv.Waits != nil {
+		if done, p := h.resumeRun(ctx, a, conv.Waits); p != nil || done {
 			return p
 		}
 	}
-	if p := a.converse(j.Messages); p != nil {
+	if p := a.converse(conv.Messages); p != nil {
 		return p
 	}
 	if !h.attachEqual(ctx, a) {
@@ -72,8 +72,8 @@ func (h *planner) planInput(ctx context.Context, a *chat, options *requestOption
 	}
 	setAliases(req)
 	a.restrictTools()
-	a.acceptBetas(a.plan.model, a.from.Header)
-	if p := a.acceptVersion(a.plan.model, a.from.Header); p != nil {
+	a.acceptBetas(a.from.Header)
+	if p := a.acceptVersion(a.from.Header); p != nil {
 		return p
 	}
 	return h.restoreIDs(ctx, a)
@@ -96,7 +96,7 @@ func (h *planner) continueOrResume(ctx context.Context, a *chat) (done bool, p *
 	if p != nil || waits == nil {
 		return false, p
 	}
-	if done, p = h.resumeRun(ctx, a, a.plan.model, waits); p == nil && !done {
+	if done, p = h.resumeRun(ctx, a, waits); p == nil && !done {
 		p = noResponse(http.StatusBadRequest, "previous_response_id")
 	}
 	return done, p
@@ -140,7 +140,7 @@ func (h *planner) attachEqual(ctx context.Context, a *chat) bool {
 		return false
 	}
 	after, base := v.Since(a.req.Messages)
-	a.attach(ctx, a.plan.model, v, after, base)
+	a.attach(ctx, v, after, base)
 	return true
 }
 
@@ -185,26 +185,26 @@ func (h *planner) asks(s *lathe.Settings) bool {
 // restore returns the conversation of the request as the model receives it: hidden turns are spliced in, and carriers,
 // calls of this server and compaction items are replaced by their content. If the request asks for a compaction, a message
 // that asks for the summary is added at the end. restore checks the size of the conversation and reserves its memory.
-func (h *planner) restore(ctx context.Context, a *chat, relayed bool) (*splice.Spliced, *problem) {
-	a.keepsText = !relayed && a.caller.hasTools()
-	j := h.conversationOf(ctx, a, relayed)
-	if j.Failed == nil {
-		h.turns.Open(ctx, a.hidden(), j)
+func (h *planner) restore(ctx context.Context, a *chat) (*splice.Spliced, *problem) {
+	a.keepsText = !a.plan.relayed && a.caller.hasTools()
+	conv := h.conversationOf(ctx, a)
+	if conv.Failed == nil {
+		h.turns.Open(ctx, a.hidden(), conv)
 	}
-	if j.Failed != nil {
-		return nil, j.Failed
+	if conv.Failed != nil {
+		return nil, conv.Failed
 	}
 	if a.protocol.showsCalls {
-		own, resolved := a.caller.resolveItems(j.Messages)
-		j.Messages, j.Changed = own, j.Changed || resolved
+		messages, resolved := a.caller.resolveItems(conv.Messages)
+		conv.Messages, conv.Changed = messages, conv.Changed || resolved
 	}
-	if p := h.openCompactions(ctx, a, j, relayed); p != nil {
+	if p := h.openCompactions(ctx, a, conv); p != nil {
 		return nil, p
 	}
 	if a.compacts() {
-		j.Messages, j.Waits = append(slices.Clip(j.Messages), userText(askSummary)), nil
+		conv.Messages, conv.Waits = append(slices.Clip(conv.Messages), lathe.User(askSummary)), nil
 	}
-	return j, h.checkSize(ctx, a.caller, j.Messages)
+	return conv, h.checkSize(ctx, a.caller, conv.Messages)
 }
 
 // setAliases sets as aliases of renamed tools the names under which the client declared them: prompts and histories contain
@@ -215,34 +215,38 @@ func setAliases(req *wire.ClientRequest) {
 		if !renamed || own.Name == t.Name {
 			continue
 		}
-		if t.Aliases = []string{own.Name}; own.Namespace != "" {
+		t.Aliases = []string{own.Name}
+		if own.Namespace != "" {
 			t.Aliases = append(t.Aliases, own.Namespace+own.Name)
 		}
 	}
 }
 
-// accept checks what depends on the protocol and on whether the run is relayed: compaction, hosted tools, objects of the
-// vendor's account, and the members that Lathe does not read. It refuses a request that Lathe cannot serve itself if the
-// request is not relayed.
-func (a *exchange) accept(ctx context.Context, m *Model, relayed bool) *problem {
-	if p := a.acceptCompaction(ctx, m); p != nil {
+// accept checks what depends on the model and on whether the run is relayed: compaction, hosted tools, objects of the
+// vendor's account, and the members that Lathe does not read. If the request is not relayed, accept refuses what Lathe cannot
+// serve itself.
+func (a *exchange) accept(ctx context.Context) *problem {
+	m, relayed := a.plan.model, a.plan.relayed
+	if p := a.acceptCompaction(ctx); p != nil {
 		return p
 	}
 	if p := a.sort(m, relayed); p != nil {
 		return p
 	}
-	if limitsObjects(a.caller) {
-		if p := a.handler.objects.check(ctx, a.caller, objectsOf(a.req.Body, relayed)); p != nil {
-			return p
-		}
+	objects := objectsIn(a.req.Body)
+	if !relayed {
+		objects = withoutReferences(objects)
 	}
-	if p := a.acceptHosted(m, relayed); p != nil || relayed {
+	if p := a.handler.objects.check(ctx, a.caller, objects); p != nil {
+		return p
+	}
+	if p := a.acceptHosted(); p != nil || relayed {
 		return p
 	}
 	if m.Loop.Wire() != a.protocol.Wire() && a.req.Updated != nil {
 		a.req.Sampling, a.lastTurnOnly = *a.req.Updated, wantsJSON(a.req.Updated.ResponseFormat)
 	}
-	if p := a.acceptTools(m); p != nil {
+	if p := a.acceptTools(); p != nil {
 		return p
 	}
 	const unless = " A request is passed on to the model server as it is, with this, if its key may use no tool of this gateway and it has no member lathe."
@@ -261,8 +265,11 @@ func (a *exchange) accept(ctx context.Context, m *Model, relayed bool) *problem 
 // Calls in forms that the server does not read count as sendable.
 func sendable(ms *members) bool {
 	req := ms.req
-	if req.Foreign != nil || ms.callTurns != nil {
-		return ms.callTurns == nil
+	switch {
+	case ms.callTurns != nil:
+		return false
+	case req.Foreign != nil:
+		return true
 	}
 	for _, m := range req.Messages {
 		for _, p := range m.Parts {

@@ -49,11 +49,6 @@ const (
 	summaryHead = "Summary of the conversation so far, which was compacted:\n\n"
 )
 
-// userText returns a message of the user with the text.
-func userText(text string) lathe.Message {
-	return lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: text}}}
-}
-
 // compacted is the JSON that is sealed in a compaction item.
 type compacted struct {
 	Summary string `json:"summary"`
@@ -108,8 +103,8 @@ func (w *compactionWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lat
 
 // acceptCompaction changes the plan to that of a compaction, without tools, if the request asks for one that the model
 // server does not make itself.
-func (a *exchange) acceptCompaction(ctx context.Context, m *Model) *problem {
-	item := a.req.Compact && a.protocol == responsesAPI && m.Loop.Wire() != lathe.WireResponses
+func (a *exchange) acceptCompaction(ctx context.Context) *problem {
+	item := a.req.Compact && a.protocol == responsesAPI && a.plan.model.Loop.Wire() != lathe.WireResponses
 	if !item && a.protocol != compactedResponses {
 		return nil
 	}
@@ -198,35 +193,38 @@ func vendorSummary(p lathe.Part) string {
 
 // openVendorSummaries replaces the compactions of the vendor's server whose summary is text by messages of the user, for a
 // model on another wire. Others are parts without a form on that wire: see [Model.checkContent].
-func (a *chat) openVendorSummaries(j *splice.Spliced) {
-	m := a.plan.model
-	if m == nil || m.Loop.Wire() == a.protocol.Wire() || !pairs.AnyPart(j.Messages, func(p lathe.Part) bool { return vendorSummary(p) != "" }) {
+func (a *chat) openVendorSummaries(conv *splice.Spliced) {
+	hasSummary := func(p lathe.Part) bool { return vendorSummary(p) != "" }
+	model := a.plan.model
+	if model == nil || model.Loop.Wire() == a.protocol.Wire() || !pairs.AnyPart(conv.Messages, hasSummary) {
 		return
 	}
 	var out []lathe.Message
-	for _, m := range j.Messages {
-		rest := make([]lathe.Part, 0, len(m.Parts))
+	for _, m := range conv.Messages {
+		others := make([]lathe.Part, 0, len(m.Parts))
 		for _, part := range m.Parts {
 			if summary := vendorSummary(part); summary != "" {
-				out = append(out, userText(summaryHead+summary))
+				out = append(out, lathe.User(summaryHead+summary))
 			} else {
-				rest = append(rest, part)
+				others = append(others, part)
 			}
 		}
-		if m.Parts = rest; len(rest) > 0 {
+		m.Parts = others
+		if len(others) > 0 {
 			out = append(out, m)
 		}
 	}
-	j.Messages, j.Changed = out, true
+	conv.Messages, conv.Changed = out, true
 }
 
-// openCompactions replaces the sealed compaction items in the messages of j by their summaries, as messages of the user. It
-// does the same with those of vendors if the model is on another wire, unless the request is relayed.
-func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Spliced, relayed bool) *problem {
-	if !relayed {
-		a.openVendorSummaries(j)
+// openCompactions replaces the sealed compaction items in a conversation by their summaries, as messages of the user. It does
+// the same with those of vendors if the model is on another wire, unless the request is relayed.
+func (h *planner) openCompactions(ctx context.Context, a *chat, conv *splice.Spliced) *problem {
+	if !a.plan.relayed {
+		a.openVendorSummaries(conv)
 	}
-	if a.protocol.Wire() != lathe.WireResponses || !pairs.AnyPart(j.Messages, func(p lathe.Part) bool { return sealedCompaction(p) != "" }) {
+	isSealed := func(p lathe.Part) bool { return sealedCompaction(p) != "" }
+	if a.protocol.Wire() != lathe.WireResponses || !pairs.AnyPart(conv.Messages, isSealed) {
 		return nil
 	}
 	refused := func(message string) *problem {
@@ -238,35 +236,34 @@ func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Splice
 	}
 	var out []lathe.Message
 	opened := 0
-	for _, m := range j.Messages {
-		rest := m
-		rest.Parts = nil
+	for _, m := range conv.Messages {
+		others := m // the parts that are not compactions and not in out yet
+		others.Parts = nil
 		for _, part := range m.Parts {
-			text := sealedCompaction(part)
-			if text == "" {
-				rest.Parts = append(rest.Parts, part)
+			if !isSealed(part) {
+				others.Parts = append(others.Parts, part)
 				continue
 			}
-			if len(rest.Calls()) > 0 {
+			if len(others.Calls()) > 0 {
 				return refused("A compaction item stands between a call and its result.")
 			}
 			if opened++; opened > maxCompactions {
 				return badRequest(a.protocol.conversation, "The input has more than %d compaction items.", maxCompactions)
 			}
-			content, err := ring.Open(text, a.caller.compactionBinding()...)
-			var c compacted
-			if err != nil || json.Unmarshal(content, &c) != nil {
+			raw, err := ring.Open(sealedCompaction(part), a.caller.compactionBinding()...)
+			var content compacted
+			if err != nil || json.Unmarshal(raw, &content) != nil {
 				return refused("A compaction item cannot be read: it was changed, or another key or gateway made it, or the gateway's seal key was replaced. Send the conversation without it.")
 			}
-			if len(rest.Parts) > 0 {
-				out, rest.Parts = append(out, rest), nil
+			if len(others.Parts) > 0 {
+				out, others.Parts = append(out, others), nil
 			}
-			out = append(out, userText(summaryHead+c.Summary))
+			out = append(out, lathe.User(summaryHead+content.Summary))
 		}
-		if len(rest.Parts) > 0 || len(m.Parts) == 0 {
-			out = append(out, rest)
+		if len(others.Parts) > 0 || len(m.Parts) == 0 {
+			out = append(out, others)
 		}
 	}
-	j.Messages, j.Changed = out, true
+	conv.Messages, conv.Changed = out, true
 	return nil
 }

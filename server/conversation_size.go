@@ -61,19 +61,18 @@ func gone(ctx context.Context) *problem {
 // time and memory in proportion to the limits, not to the size of the body. conversation and tools are the names of the
 // members to count in. The body may be invalid JSON.
 func checkElements(l *Limits, body []byte, conversation, tools string) *problem {
-	most := l.MaxMessages + l.MaxParts + l.MaxCalls                                     // each element becomes at least one message, part or call
-	few := func(v []byte, most int) bool { return bytes.Count(v, []byte{'{'}) <= most } // each tool and each element is an object, so there are not more of them than braces
-	if few(body, min(most, l.MaxTools)) {
+	most := l.MaxMessages + l.MaxParts + l.MaxCalls // each element becomes at least one message, part or call
+	if !hasMoreObjects(body, min(most, l.MaxTools)) {
 		return nil
 	}
 	for key, v := range rawjson.Members(body) {
 		switch {
 		case rawjson.EqualKey(key, tools):
-			if !few(v, l.MaxTools) && !atMost(v, l.MaxTools, "functionDeclarations", "function_declarations", "tools") {
+			if hasMoreElements(v, l.MaxTools, "functionDeclarations", "function_declarations", "tools") {
 				return tooLarge(tools, "more than %d tools (serve.max_tools)", l.MaxTools)
 			}
 		case rawjson.EqualKey(key, conversation):
-			if !few(v, most) && !atMost(v, most, "content", "parts", "tool_calls") {
+			if hasMoreElements(v, most, "content", "parts", "tool_calls") {
 				return tooLarge(conversation, "more than %d messages, parts and tool calls together (the sum of serve.max_messages, serve.max_parts and serve.max_calls)", most)
 			}
 		}
@@ -81,31 +80,37 @@ func checkElements(l *Limits, body []byte, conversation, tools string) *problem 
 	return nil
 }
 
+// hasMoreObjects reports whether a JSON text may contain more than most objects: whether it has more braces.
+func hasMoreObjects(text []byte, most int) bool { return bytes.Count(text, []byte{'{'}) > most }
+
 // tooLarge returns the problem of a body with too many elements; format completes "The request has".
 func tooLarge(param, format string, args ...any) *problem {
 	return problems.New(http.StatusRequestEntityTooLarge, "request_too_large", "The request has "+format+". Send fewer, or raise the limit.", args...).WithParam(param)
 }
 
-// atMost reports whether the number of elements of an array does not exceed most. An element that has arrays in the members inner counts as the
-// number of their elements, but at least one. A message with the role tool counts as one.
-func atMost(array []byte, most int, inner ...string) bool {
+// hasMoreElements reports whether an array of objects has more than most elements. An element that has arrays in the members
+// inner counts as the number of their elements, but at least one. A message with the role tool counts as one.
+func hasMoreElements(array []byte, most int, inner ...string) bool {
+	if !hasMoreObjects(array, most) {
+		return false
+	}
 	n := 0
 	for el := range rawjson.Elements(array) {
 		before := n
-		ofTool := rawjson.TextAt(el, "role") == "tool"
+		isResult := rawjson.TextAt(el, "role") == "tool"
 		for key, v := range rawjson.Members(el) {
-			if ofTool || !slices.ContainsFunc(inner, func(name string) bool { return rawjson.EqualKey(key, name) }) {
+			if isResult || !slices.ContainsFunc(inner, func(name string) bool { return rawjson.EqualKey(key, name) }) {
 				continue
 			}
 			for range rawjson.Elements(v) {
 				if n++; n > most {
-					return false
+					return true
 				}
 			}
 		}
 		if n = max(n, before+1); n > most {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }

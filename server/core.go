@@ -67,7 +67,7 @@ func newCore(opts *Options) (*core, error) {
 	if co.seals, err = seal.NewKeys(opts.SealKey, opts.PreviousSealKey, keeper); err != nil {
 		return nil, err
 	}
-	co.objects = newKnownObjects(co.opts.Index, co.opts.Now)
+	co.objects = &knownObjects{requests: requestStore(co.opts.Index), now: co.opts.Now}
 	if err := co.opts.Cluster.check(); err != nil {
 		return nil, err
 	}

@@ -44,11 +44,6 @@ func (pr *protocol) with(codec wire.Served) *protocol {
 	return &other
 }
 
-// serve returns the handler of requests for the number of tokens of a request.
-func (h *tokenCounter) serve(pr *protocol) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem { return h.countTokens(w, r, c, pr) }
-}
-
 // estimatedHeader is the response header that is "true" if the number of tokens is an estimate of this server, and "false"
 // if the model server has counted them.
 const estimatedHeader = "X-Lathe-Estimated"
@@ -58,7 +53,7 @@ const estimatedHeader = "X-Lathe-Estimated"
 func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) *problem {
 	req, _, p := h.read(c, pr, r, c.body)
 	if p == nil {
-		p = h.objects.check(r.Context(), c, objectsOf(req.Body, false))
+		p = h.objects.check(r.Context(), c, withoutReferences(objectsIn(req.Body)))
 	}
 	if p != nil {
 		return p
@@ -71,7 +66,7 @@ func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *ca
 		p = h.completeInput(r.Context(), c, req)
 	}
 	if p == nil {
-		p = (&members{protocol: pr, req: req}).requireWholeConversation(false, nil)
+		p = (&members{protocol: pr, req: req}).requireWholeConversation(nil)
 	}
 	if p != nil {
 		return p
@@ -111,7 +106,7 @@ func (h *tokenCounter) completeInput(ctx context.Context, c *caller, req *wire.C
 	if p != nil {
 		return p
 	}
-	j, p := h.restore(ctx, a, false)
+	j, p := h.restore(ctx, a)
 	if p == nil {
 		req.Messages = j.Messages
 	}

@@ -48,12 +48,17 @@ func (s *Setup) mayWrite(tool string) bool {
 	return tool != searchTool
 }
 
-// spec returns the definition of a tool of this server; nil if none exists with that name.
-func (s *Setup) spec(name string) *lathe.ToolSpec {
+// tools returns the definitions of all tools of this server, sorted by name.
+func (s *Setup) tools() []*lathe.ToolSpec {
 	if s.Tools == nil {
 		return nil
 	}
-	specs := s.Tools.Specs()
+	return s.Tools.Specs()
+}
+
+// spec returns the definition of a tool of this server; nil if none exists with that name.
+func (s *Setup) spec(name string) *lathe.ToolSpec {
+	specs := s.tools()
 	at, has := slices.BinarySearchFunc(specs, name, func(t *lathe.ToolSpec, name string) int { return strings.Compare(t.Name, name) })
 	if !has {
 		return nil

@@ -46,17 +46,18 @@ type requestSum [sha256.Size]byte
 // digest returns the digest of the request. It computes it at the first call: a relayed request needs none.
 func (a *request) digest() requestSum {
 	if a.equal == (requestSum{}) {
-		a.equal = a.sumRequest()
+		a.equal = a.sumFirst(wholeConversation)
 	}
 	return a.equal
 }
 
-// sumRequest computes the digest of the request, whose body was checked. The order of members, at any depth, has no effect:
-// Codex changes the order of the members of client_metadata each time it sends a request again.
-func (a *request) sumRequest() requestSum { return a.sumFirst(-1) }
+// wholeConversation stands for all elements of a conversation.
+const wholeConversation = -1
 
-// sumFirst computes the digest that the request would have if its conversation ended after the first n elements; n < 0
-// stands for all. The model in the path of a Gemini request is part of the digest; whether the answer is streamed is not.
+// sumFirst computes the digest that the request, whose body was checked, would have if its conversation ended after the
+// first n elements. The model in the path of a Gemini request is part of the digest; whether the answer is streamed is not.
+// The order of members, at any depth, has no effect: Codex changes the order of the members of client_metadata each time it
+// sends a request again.
 func (a *request) sumFirst(n int) requestSum {
 	head := []string{a.caller.key.Name}
 	if w := a.protocol.Wire(); w != lathe.WireOpenAIChat {
@@ -66,7 +67,7 @@ func (a *request) sumFirst(n int) requestSum {
 		switch {
 		case rawjson.EqualKey(name, "stream"), rawjson.EqualKey(name, "stream_options"):
 			return nil
-		case n >= 0 && rawjson.EqualKey(name, a.protocol.conversation):
+		case n != wholeConversation && rawjson.EqualKey(name, a.protocol.conversation):
 			return firstElements(v, n)
 		}
 		return v
@@ -138,7 +139,8 @@ func (h *planner) equalRun(ctx context.Context, a *chat) *runlog.View {
 
 // attach makes an existing run answer the request, with its events after the event after. base is the number of its
 // messages at that event.
-func (a *chat) attach(ctx context.Context, m *Model, v *runlog.View, after int64, base int) {
+func (a *chat) attach(ctx context.Context, v *runlog.View, after int64, base int) {
+	m := a.plan.model
 	a.session, a.base = v.State.Run.SessionID, base
 	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
 	a.begin(ctx, runlog.AnswerID{Run: v.State.Run.RunID, After: v.WaitBefore(base), Once: runlog.NewOnce()}, &m.Settings, &m.Limits)

@@ -87,7 +87,7 @@ func (h *catalogHandler) listEvals(w http.ResponseWriter, r *http.Request, c *ca
 	for i := range rows {
 		rows[i].Models = nonNil(rows[i].Models)
 	}
-	return answerList(w, rows, "", truncated)
+	return answerPart(w, rows, "", truncated)
 }
 
 func (h *catalogHandler) showEval(w http.ResponseWriter, r *http.Request, c *caller) *problem {

@@ -10,8 +10,12 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/stream"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 )
+
+// A request executes its run itself, passes it to the supervisor or an [Executor] (detach), or follows a run that another
+// request or process executes. In each case it waits for an inflightRun.
 
 // A job says which run answers a request and how it begins: a new run of in, a suspended run that is resumed, or a run of
 // another process that is followed.
@@ -48,6 +52,14 @@ type job struct {
 	holds func(*event.Result) bool
 }
 
+// relay returns the relay of a new run; nil if the run is not relayed, or not new.
+func (j *job) relay() *lathe.Relay {
+	if j.in == nil {
+		return nil
+	}
+	return runinput.Of(j.in).Relay
+}
+
 // sinks returns the sinks of the run, in order: those that must get an event before the client, then more, then note.
 func (j *job) sinks(co *core, c *caller, more []event.Sink) []event.Sink {
 	j.objects = newObjectNote(co, c, c.key.Name)
@@ -74,14 +86,14 @@ type inflightRun struct {
 	res    *event.Result // the result; read it only after over is closed
 	cancel context.CancelCauseFunc
 	detach bool
-	once   sync.Once
 	id     string
+	among  *inflightRuns // the registry that contains the run; nil: the supervisor tracks the run
+	wake   func()        // called after over is closed; may be nil
+
+	finishOnce, quitOnce sync.Once
 
 	mu      sync.Mutex
-	clients int           // number of clients that wait for the run; at 0 the run is cancelled
-	left    bool          // the client that began the run has left
-	among   *inflightRuns // the registry that contains the run; nil: the supervisor tracks the run
-	wake    func()        // called after over is closed; may be nil
+	clients int // number of clients that wait for the run; at 0 the run is cancelled. Guarded by mu
 }
 
 var _ engine.Leaver = (*inflightRun)(nil)
@@ -100,7 +112,7 @@ func (f *inflightRun) Leave(string) { f.finish(takenOverResult(nil)) }
 
 // finish sets the result and ends the wait of the clients. Only the first call has an effect.
 func (f *inflightRun) finish(res *event.Result) {
-	f.once.Do(func() {
+	f.finishOnce.Do(func() {
 		f.res = res
 		if f.among != nil {
 			f.among.remove(f)
@@ -181,15 +193,7 @@ func (f *inflightRun) leave() {
 }
 
 // quit removes the client that began the run. Further calls have no effect.
-func (f *inflightRun) quit() {
-	f.mu.Lock()
-	left := f.left
-	f.left = true
-	f.mu.Unlock()
-	if !left {
-		f.leave()
-	}
-}
+func (f *inflightRun) quit() { f.quitOnce.Do(f.leave) }
 
 // register returns the inflightRun of a run that a request executes, and a context that is cancelled with the run.
 func (ex *runStarter) register(ctx context.Context, c *caller, j *job, wake func()) (context.Context, *inflightRun) {
@@ -232,13 +236,12 @@ func (ex *runStarter) startSupervised(ctx context.Context, j *job, sinks []event
 
 // execute executes the run of a job until it has ended or is suspended, and returns its result. cancel cancels ctx.
 func (ex *runStarter) execute(ctx context.Context, cancel context.CancelCauseFunc, j *job, sinks []event.Sink) *event.Result {
-	switch {
-	case j.due != nil:
-		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, // its error is in the result
-			&engine.RunOptions{Durability: engine.Deferred, MustPersist: j.due, Sinks: sinks, Cancel: cancel})
-		return res
-	case j.resume == "":
-		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, &engine.RunOptions{Sinks: sinks, Cancel: cancel}) // its error is in the result
+	if j.resume == "" {
+		opts := &engine.RunOptions{Sinks: sinks, Cancel: cancel}
+		if j.due != nil {
+			opts.Durability, opts.MustPersist = engine.Deferred, j.due
+		}
+		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, opts) // its error is in the result
 		return res
 	}
 	res, err := ex.opts.Engine.Resume(ctx, j.loop, j.resume, j.answers, sinks...)

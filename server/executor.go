@@ -142,5 +142,5 @@ func (h *inputHandler) applyStepped(ctx context.Context, c *caller, v *runlog.Vi
 	if p := h.wake(ctx, c, v, why); p != nil {
 		return 0, p
 	}
-	return h.waitLogged(ctx, v, true, settles), nil
+	return h.waitLogged(ctx, v, untilEnd, settles), nil
 }

@@ -41,20 +41,20 @@ func (a *chat) holds(res *event.Result) bool {
 func (ex *runStarter) follow(ctx context.Context, c *caller, id string, after int64, hold time.Duration, wake func(), sinks []event.Sink) (*inflightRun, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &inflightRun{over: make(chan struct{}), id: id, detach: true, cancel: func(error) { cancel() }, wake: wake}
-	x := &watch{views: ex.runViews, runID: id, last: after, sub: ex.opts.Bus.Subscribe(id), follow: "pause"}
+	w := newWatch(ex.runViews, id, after, untilPaused)
 	own := *c // a copy: the goroutine of the request changes *c
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
 		defer cancel()
-		defer func() { x.sub.Close() }()
+		defer w.unsubscribe()
 		defer context.AfterFunc(ex.leaving, cancel)()
-		x.sink = func(e *event.Event) {
+		w.sink = func(e *event.Event) {
 			for _, s := range sinks {
 				s.Emit(ctx, *e)
 			}
 		}
-		f.finish(x.untilRest(ctx, &own, hold))
+		f.finish(w.untilRest(ctx, &own, hold))
 	}()
 	return f, func() {
 		cancel()
@@ -65,23 +65,23 @@ func (ex *runStarter) follow(ctx context.Context, c *caller, id string, after in
 // untilRest passes the events of the run to the sink until the run is suspended or has ended, or ctx is done, and returns
 // the result of the run. If the run is suspended when untilRest begins, it is followed until it resumes, but at most for
 // hold.
-func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *event.Result {
-	waiting, cancel := ctx, context.CancelFunc(func() {})
+func (w *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *event.Result {
+	runCtx := ctx
 	if hold > 0 {
-		waiting, cancel = context.WithTimeout(ctx, hold)
+		var cancel context.CancelFunc
+		runCtx, cancel = context.WithTimeout(ctx, hold)
+		defer cancel()
 	}
-	defer func() { cancel() }()
 	for {
-		_ = x.run(waiting) // the log, which is read next, has the state of the run
-		v, p := x.views.viewOther(context.WithoutCancel(ctx), c, x.runID)
+		_ = w.run(runCtx) // the log, which is read next, has the state of the run
+		v, p := w.views.viewOther(context.WithoutCancel(ctx), c, w.runID)
 		switch {
 		case p != nil:
 			return takenOverResult(p)
-		case ctx.Err() != nil, v.Rests() && v.State.LastID <= x.last:
+		case ctx.Err() != nil, v.Rests() && v.State.LastID <= w.last:
 			return v.Result()
 		}
-		cancel() // the run resumed: the time limit of the hold no longer applies
-		waiting, cancel = ctx, func() {}
+		runCtx = ctx // the run has resumed, so the time limit of the hold no longer applies
 	}
 }
 
@@ -90,62 +90,65 @@ func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *e
 // answer lags behind, the last deltas are missing. The message at the end of the turn contains everything; a turn that is
 // interrupted has no message.
 type followed struct {
-	text      []byte        // the text received, commentary included
-	textEnd   int           // offset in text of the last end of a text
-	reasoning int           // bytes of reasoning received
-	refusal   int           // bytes of a refusal received
-	data      int           // number of opaque data of reasoning
-	parts     int           // number of parts of the vendor
-	waits     bool          // a delta came without content: the deltas after it are written with the rest of the turn
-	held      []lathe.Delta // the deltas after the one without content, which are written if the turn has no message
+	text       []byte        // the text received, commentary included
+	textEnd    int           // offset in text of the last end of a text
+	reasoning  int           // bytes of reasoning received
+	refusal    int           // bytes of a refusal received
+	data       int           // number of opaque data of reasoning
+	parts      int           // number of parts of the vendor
+	incomplete bool          // a delta came without content: the deltas after it are written with the rest of the turn
+	held       []lathe.Delta // the deltas after the one without content, which are written if the turn has no message
 }
 
-// note counts an event, and reports whether it is written now. If ordered is true, the client needs all parts of the answer
-// in order, so the deltas after one without content are not written now.
-func (f *followed) note(data event.Data, ordered bool) bool {
+// deltaOf returns the delta of an event with text, reasoning or another part of an answer; ok is false for other events.
+func deltaOf(data event.Data) (_ lathe.Delta, ok bool) {
 	switch d := data.(type) {
+	case *event.TextDelta:
+		if d.Delta != nil {
+			return *d.Delta, true
+		}
+		return lathe.Delta{Kind: lathe.DeltaText, Text: d.Text}, true
+	case *event.CommentaryDelta:
+		return lathe.Delta{Kind: lathe.DeltaCommentary, Text: d.Text}, true
+	case *event.ReasoningDelta:
+		return lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text}, true
+	default:
+		return lathe.Delta{}, false
+	}
+}
+
+// note counts an event, and reports whether it is written now. If the client needs all parts of the answer in order, the
+// deltas after one without content are not.
+func (f *followed) note(data event.Data, ordered bool) bool {
+	switch data.(type) {
 	case *event.ModelCallStarted:
 		*f = followed{}
 		return true
-	case *event.TextDelta:
-		if f.waits = f.waits || ordered && d.Delta == nil && d.Text == ""; !f.waits {
-			f.add(d)
-		} else if d.Delta != nil {
-			f.held = append(f.held, *d.Delta)
-		} else {
-			f.hold(lathe.DeltaText, d.Text)
-		}
-	case *event.CommentaryDelta:
-		if f.waits {
-			f.hold(lathe.DeltaCommentary, d.Text)
-		} else {
-			f.text = append(f.text, d.Text...)
-		}
-	case *event.ReasoningDelta:
-		if f.waits {
-			f.hold(lathe.DeltaReasoning, d.Text)
-		} else {
-			f.reasoning += len(d.Text)
-		}
 	case *event.ToolCallDelta:
-	default:
-		return true
+		return !f.incomplete
 	}
-	return !f.waits
-}
-
-// hold adds a delta to those that are written at the end of the turn.
-func (f *followed) hold(kind lathe.DeltaKind, text string) {
-	f.held = append(f.held, lathe.Delta{Kind: kind, Text: text})
+	d, ok := deltaOf(data)
+	switch {
+	case !ok:
+		return true
+	case f.incomplete:
+		f.held = append(f.held, d)
+	case ordered && d.Kind == lathe.DeltaText && d.Text == "":
+		f.incomplete = true
+		f.held = append(f.held, d)
+	default:
+		f.add(&d)
+	}
+	return !f.incomplete
 }
 
 // add counts the content of a delta.
-func (f *followed) add(d *event.TextDelta) {
-	if d.Delta == nil {
+func (f *followed) add(d *lathe.Delta) {
+	switch d.Kind {
+	case lathe.DeltaText, lathe.DeltaCommentary:
 		f.text = append(f.text, d.Text...)
-		return
-	}
-	switch d.Delta.Kind {
+	case lathe.DeltaReasoning:
+		f.reasoning += len(d.Text)
 	case lathe.DeltaRefusal:
 		f.refusal += len(d.Text)
 	case lathe.DeltaReasoningData:
@@ -154,20 +157,22 @@ func (f *followed) add(d *event.TextDelta) {
 		f.parts++
 	case lathe.DeltaTextEnd:
 		f.textEnd = len(f.text)
-	default: // plain text has no Delta
+	default: // calls are not counted
 	}
 }
 
-// rest returns the deltas of the message m that were not received. An element other than text that precedes received text
-// is left out, since its place has passed. rest returns nil if the received text is not the beginning of the text of m.
-func (f followed) rest(m *lathe.Message) (rest []lathe.Delta) {
+// cut returns s without the first *received bytes, and subtracts their number from *received.
+func cut(s string, received *int) string {
+	n := min(len(s), *received)
+	*received -= n
+	return s[n:]
+}
+
+// missing returns the deltas of the message m that were not received. An element other than text that precedes received text
+// is left out, since its place has passed. missing returns nil if the received text is not the beginning of the text of m.
+func (f followed) missing(m *lathe.Message) (out []lathe.Delta) {
 	at := 0 // offset in the text of m
 	unread := string(f.text)
-	cut := func(s string, received *int) string {
-		n := min(len(s), *received)
-		*received -= n
-		return s[n:]
-	}
 	for d := range wire.Deltas(m) {
 		switch d.Kind {
 		case lathe.DeltaText, lathe.DeltaCommentary:
@@ -200,30 +205,30 @@ func (f followed) rest(m *lathe.Message) (rest []lathe.Delta) {
 		default:
 			continue
 		}
-		rest = append(rest, d)
+		out = append(out, d)
 	}
 	if unread != "" {
 		return nil
 	}
-	return rest
+	return out
 }
 
 // appendRest appends the part of a turn that this stream has not received, at the end of the turn. It is called for a run
 // that another request or process executes or has executed.
 func (a *content) appendRest(dst []byte, e *event.Event) []byte {
-	d, ends := e.Data.(*event.ModelCallFinished)
-	if !ends {
+	end, ok := e.Data.(*event.ModelCallFinished)
+	if !ok {
 		return dst
 	}
-	rest := a.followed.held
-	if d.Message != nil {
-		shown := *d.Message
-		shown.Parts = visible.Parts(d.Message)
-		rest = a.followed.rest(&shown)
+	deltas := a.followed.held
+	if end.Message != nil {
+		shown := *end.Message
+		shown.Parts = visible.Parts(end.Message)
+		deltas = a.followed.missing(&shown)
 	}
 	a.followed = followed{}
-	for i := range rest {
-		switch d := &rest[i]; {
+	for i := range deltas {
+		switch d := &deltas[i]; {
 		case d.Kind == lathe.DeltaCallStart:
 			a.signature, a.gap = nil, a.wroteText && a.turn == e.Turn // as in [content.appendPiece]; the calls follow at the end of the answer
 		case d.Kind == lathe.DeltaRefusal && d.Text == "":

@@ -147,7 +147,7 @@ func TestFollowerHasTheWholeTurn(t *testing.T) {
 							t.Errorf("%s: text is delayed", name)
 						}
 					}
-					got = append(got, f.rest(&m)...)
+					got = append(got, f.missing(&m)...)
 					counts := func(k lathe.DeltaKind) bool {
 						switch k {
 						case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
@@ -167,7 +167,7 @@ func TestFollowerHasTheWholeTurn(t *testing.T) {
 	}
 	var f followed
 	f.note(&event.TextDelta{Text: "another text"}, true)
-	if m := lathe.Assistant("one two"); len(f.rest(&m)) != 0 {
+	if m := lathe.Assistant("one two"); len(f.missing(&m)) != 0 {
 		t.Error("the rest of a text that is another one is written")
 	}
 }

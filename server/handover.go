@@ -94,11 +94,21 @@ func (h *handover) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []b
 		}
 		c.deferred = begin[0] != '{' // other arguments may be unwrapped at the end, and each prefix of a number is a number
 	}
-	if c.deferred = c.deferred || c.object.closedBy(text); c.deferred {
+	c.deferred = c.deferred || c.object.closedBy(text)
+	if c.deferred {
 		return dst
 	}
 	c.sent = append(c.sent, text...)
 	return h.appendArgs(dst, 0, text)
+}
+
+// toolName returns the name of the client's tool that a call of the model names: models write a dot for an underscore. It
+// returns the name itself if the client has no such tool.
+func (h *handover) toolName(name string) string {
+	if known := strings.ReplaceAll(name, ".", "_"); h.names[known] {
+		return known
+	}
+	return name
 }
 
 // forClient returns the call of a turn as the client gets it: with the id that the client has, and with unwrapped

@@ -20,17 +20,19 @@ import (
 // models on the client's wire. For models on other wires they are listed as ignored rather than refused, since agents
 // declare them in every request. A request whose tool choice forces such a tool is then refused.
 
-// acceptHosted accepts, ignores or refuses each hosted tool of the request for the model m. relayed is true if the body is
-// sent to the model server unchanged.
-func (a *exchange) acceptHosted(m *Model, relayed bool) *problem {
-	same, extra := m.Loop.Wire() == a.protocol.Wire(), runinput.Of(&a.in)
+// hasClientsWire reports whether the model of the plan uses the wire of the client.
+func (a *exchange) hasClientsWire() bool { return a.plan.model.Loop.Wire() == a.protocol.Wire() }
+
+// acceptHosted accepts, ignores or refuses each hosted tool of the request.
+func (a *exchange) acceptHosted() *problem {
+	same, extra := a.hasClientsWire(), runinput.Of(&a.in)
 	for _, t := range a.req.Hosted {
 		switch {
 		case t.Type == "mcp":
-			if p := a.acceptServer(t.JSON, relayed); p != nil {
+			if p := a.acceptServer(t.JSON); p != nil {
 				return p
 			}
-		case relayed, same && t.Item != "": // the model server gets the tool unchanged with the body or the item
+		case a.plan.relayed, same && t.Item != "": // the model server gets the tool unchanged with the body or the item
 		case same && t.Disallowed:
 			extra.HostedTools = append(extra.HostedTools, disallowedTool(t.JSON))
 		case same:
@@ -45,12 +47,12 @@ func (a *exchange) acceptHosted(m *Model, relayed bool) *problem {
 	return nil
 }
 
-// acceptTools leaves out of a request that is not relayed what this server or the server of the model m cannot do with the
-// client's tools, and lists it as ignored: tools that only code may call, if the model is on another wire and so has no code
-// execution of the vendor, and `async`, since this server returns a call to the client and calls the model next with its
-// result. A tool choice that forces a tool which is left out is refused.
-func (a *exchange) acceptTools(m *Model) *problem {
-	same := m.Loop.Wire() == a.protocol.Wire()
+// acceptTools leaves out of a request that is not relayed what this server or the model server cannot do with the client's
+// tools, and lists it as ignored: tools that only code may call, if the model is on another wire and so has no code execution
+// of the vendor, and `async`, since this server returns a call to the client and calls the model next with its result. A tool
+// choice that forces a tool which is left out is refused.
+func (a *exchange) acceptTools() *problem {
+	same := a.hasClientsWire()
 	kept := make([]*lathe.ToolSpec, 0, len(a.req.Tools))
 	for _, t := range a.req.Tools {
 		path := a.protocol.tools + "." + t.Name
@@ -64,11 +66,11 @@ func (a *exchange) acceptTools(m *Model) *problem {
 			a.ignored = append(a.ignored, path)
 			continue
 		}
-		if async := func(m lathe.Member) bool { return m.Name == "async" }; string(wire.MemberValue(t.Extra, "async")) == "true" {
+		if string(wire.MemberValue(t.Extra, "async")) == "true" {
 			a.ignored = append(a.ignored, path+".async")
-			own := *t
-			own.Extra = slices.DeleteFunc(slices.Clone(t.Extra), async)
-			t = &own
+			withoutAsync := *t
+			withoutAsync.Extra = slices.DeleteFunc(slices.Clone(t.Extra), func(m lathe.Member) bool { return m.Name == "async" })
+			t = &withoutAsync
 		}
 		kept = append(kept, t)
 	}
@@ -79,7 +81,8 @@ func (a *exchange) acceptTools(m *Model) *problem {
 	return nil
 }
 
-// isForCode reports whether only code that the vendor's server executes may call the tool.
+// isForCode reports whether only code that the vendor's server executes may call the tool: whether its member
+// "allowed_callers" is an array without "direct".
 func isForCode(t *lathe.ToolSpec) bool {
 	callers := wire.MemberValue(t.Extra, "allowed_callers")
 	if rawjson.Kind(callers) != '[' {
@@ -103,9 +106,9 @@ func disallowedTool(tool []byte) json.RawMessage {
 // acceptServer accepts a tool of type mcp only if it names a configured MCP server, whose tools the run has anyway: a
 // client must not choose the servers that this server connects to. If the request is relayed, it refuses every tool of that
 // type: the vendor would connect to its server.
-func (a *request) acceptServer(raw []byte, relayed bool) *problem {
+func (a *exchange) acceptServer(raw []byte) *problem {
 	label, c := rawjson.TextAt(raw, "server_label"), a.caller
-	if !relayed && label != "" && c.hasTool(nil, func(s *lathe.ToolSpec) bool { return c.serverOf(s.Name) == label }) {
+	if !a.plan.relayed && label != "" && c.hasTool(nil, func(s *lathe.ToolSpec) bool { return c.serverOf(s.Name) == label }) {
 		return nil
 	}
 	return badRequest(a.protocol.tools, "A tool of type mcp must name, in server_label, an MCP server of this gateway's configuration.")
@@ -125,14 +128,14 @@ const maxBetas = 64
 
 // acceptBetas reads the header anthropic-beta. Models on Messages get its values; for models on other wires the header is
 // listed as ignored.
-func (a *exchange) acceptBetas(m *Model, header http.Header) {
+func (a *exchange) acceptBetas(header http.Header) {
 	if a.protocol != messagesAPI {
 		return
 	}
 	betas := betasOf(header)
 	switch {
 	case len(betas) == 0:
-	case m.Loop.Wire() == lathe.WireMessages:
+	case a.hasClientsWire():
 		runinput.Of(&a.in).Betas = betas
 		for _, beta := range betas {
 			if messages.NewerBeta(beta) {
@@ -159,13 +162,13 @@ func betasOf(header http.Header) (betas []string) {
 // acceptVersion reads the header anthropic-version. A model on Messages gets the version of the client, even if it is newer
 // than the codec; a value that is not a version of the API is refused. For models on other wires the header has no effect,
 // and a version other than that of the codec is listed as ignored.
-func (a *exchange) acceptVersion(m *Model, header http.Header) *problem {
+func (a *exchange) acceptVersion(header http.Header) *problem {
 	const name = "anthropic-version"
 	values := header["Anthropic-Version"]
 	if a.protocol != messagesAPI || len(values) == 0 {
 		return nil
 	}
-	if m.Loop.Wire() != lathe.WireMessages {
+	if !a.hasClientsWire() {
 		if len(values) != 1 || values[0] != messages.Version {
 			a.ignored = append(a.ignored, name)
 		}
@@ -178,7 +181,8 @@ func (a *exchange) acceptVersion(m *Model, header http.Header) *problem {
 	if member := sampled(&a.req.Sampling); member != "" && !a.plan.relayed && messages.RefusesSampling(version) {
 		return badRequest(member, "The API does not accept %s with anthropic-version %s. Send the request without it.", member, version)
 	}
-	if runinput.Of(&a.in).APIVersion = version; messages.NewerVersion(version) {
+	runinput.Of(&a.in).APIVersion = version
+	if messages.NewerVersion(version) {
 		a.handler.newer.note(a.handler.opts.Log, name, version)
 	}
 	return nil

@@ -74,7 +74,9 @@ func (o *once) id(at time.Time) string {
 	return newRunID(uint64(max(at.Truncate(onceWindow).UnixMilli(), 0)), &o.hash)
 }
 
-// newRunID returns a run id with a time in milliseconds, and 80 bits of a hash instead of random bits.
+// newRunID returns a run id, such as run_01HF7YAT003QVGFYEH6J1BGE1G, with a time in milliseconds, and 80 bits of a hash instead
+// of random bits. The 26 digits of base 32 are 128 bits: 48 bits of time and 16 of the hash in hi, 64 of the hash in lo. A digit
+// has the 5 bits from the bit shift on.
 func newRunID(ms uint64, hash *[sha256.Size]byte) string {
 	hi, lo := ms<<16|uint64(binary.BigEndian.Uint16(hash[:2])), binary.BigEndian.Uint64(hash[2:10])
 	id := []byte(runlog.RunPrefix)
@@ -106,7 +108,7 @@ func (h *runsHandler) earlier(ctx context.Context, c *caller, o *once) (string, 
 				return "", h.runFailed(c, err)
 			}
 			d, ok := e.Data.(*event.RunStarted)
-			if !ok || !c.owns(d) || d.Labels[labelFingerprint] != o.fingerprint {
+			if !ok || !c.owns(d.Principal) || d.Labels[labelFingerprint] != o.fingerprint {
 				return "", problems.New(http.StatusUnprocessableEntity, "idempotency_key_reused", "A run was begun with this Idempotency-Key by another request. Send a new key with another body.")
 			}
 			return id, nil

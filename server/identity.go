@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -87,11 +86,11 @@ func (s *setup) keyOfIdentity(id *Identity) *Key {
 	if s.Identity == nil || s.Identity.Issuer() != id.Issuer {
 		return nil
 	}
-	i := slices.IndexFunc(s.Keys, func(k Key) bool { return k.Name == id.Key })
-	if i < 0 {
+	profile := s.keyNamed(id.Key)
+	if profile == nil {
 		return nil
 	}
-	k := s.Keys[i]
+	k := *profile
 	k.Secret, k.Hash = secret.Secret{}, [sha256.Size]byte{}
 	k.Name, k.Profile, k.Labels, k.identity, k.settings = id.Principal(), id.Key, id.Labels, id, s.Identity.Settings()
 	return &k

@@ -154,6 +154,15 @@ func (s *setup) addKey(i int, named map[string]bool) error {
 	return err
 }
 
+// keyNamed returns the key with that name; nil if none exists.
+func (s *setup) keyNamed(name string) *Key {
+	i, found := slices.BinarySearchFunc(s.byName, name, func(k *Key, name string) int { return strings.Compare(k.Name, name) })
+	if !found {
+		return nil
+	}
+	return s.byName[i]
+}
+
 // visibleKeys returns the keys that the caller may see, sorted by name: all for an admin key, else its own key.
 func (c *caller) visibleKeys() []*Key {
 	if c.key.isAdmin() {
@@ -189,11 +198,7 @@ func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
 	if !s.needsKey() {
 		return anyone, nil
 	}
-	bearer, shown := middleware.Bearer(r)
-	given := foreignKeys(r)
-	if shown {
-		given = append([]string{bearer}, given...)
-	}
+	given := givenKeys(r)
 	if len(given) == 0 {
 		return nil, noKey(r)
 	}
@@ -230,20 +235,23 @@ func unknownKey() *problem {
 // foreignKeyHeaders are the headers in which clients of the APIs of Anthropic and Google send their key.
 var foreignKeyHeaders = []string{"X-Api-Key", "X-Goog-Api-Key"}
 
-// foreignKeys returns the keys that a request has in addition to its bearer token: those of foreignKeyHeaders and, on the
-// paths of Google's API, that of the query parameter `key`. A header or parameter that is empty or repeated is ignored. If
-// the request has no bearer token, the first of these keys is used.
-func foreignKeys(r *http.Request) (keys []string) {
+// givenKeys returns the keys of a request: its bearer token, those of foreignKeyHeaders and, on the paths of Google's API, that
+// of the query parameter `key`. Of these, a header or parameter that is empty or repeated is ignored. The first key is used.
+func givenKeys(r *http.Request) (keys []string) {
+	if bearer, shown := middleware.Bearer(r); shown {
+		keys = append(keys, bearer)
+	}
+	var given [][]string
 	for _, name := range foreignKeyHeaders {
-		if given := r.Header[name]; len(given) == 1 && given[0] != "" {
-			keys = append(keys, given[0])
+		given = append(given, r.Header[name])
+	}
+	if isGemini(r) {
+		given = append(given, r.URL.Query()["key"])
+	}
+	for _, values := range given {
+		if len(values) == 1 && values[0] != "" {
+			keys = append(keys, values[0])
 		}
-	}
-	if !isGemini(r) {
-		return keys
-	}
-	if given := r.URL.Query()["key"]; len(given) == 1 && given[0] != "" {
-		keys = append(keys, given[0])
 	}
 	return keys
 }

@@ -39,47 +39,48 @@ const (
 	maxSurveyPause = 5 * time.Minute
 )
 
-// recount makes one survey: it reads the suspended runs that wait for an approval, whichever process executed them. It sets
-// the gauge of open approvals, remembers the runs for equal requests and, if the store is not shared, adds the requests to
-// the approval queue. It reads a log again only if the log has changed.
+// recount makes one survey, and sets the gauge of open approvals.
 func (mt *maintenance) recount(ctx context.Context) {
-	_ = mt.opts.Engine.Flush(ctx, "") // if the store fails, the list below reports it
-	count := func() (map[string]int, error) {
-		next, open := map[string]suspendedRun{}, map[string]int{}
-		f := &store.RunFilter{Status: "parked"}
-		surveyed, reads := 0, 0
-		for row, err := range f.All(ctx, mt.opts.Index) {
-			if err != nil {
-				return nil, err
-			}
-			if row.Reason == lathe.ReasonAwaitingApproval {
-				open[row.RunID] = len(row.Pending)
-				seen, known := mt.seen[row.RunID]
-				known = known && seen.lastID == row.LastID
-				if !known && (mt.shared == nil || reads < maxSurveyReads) {
-					reads++
-					seen, known = mt.readSuspended(ctx, row.RunID), true
-				}
-				if known {
-					next[row.RunID], open[row.RunID] = seen, seen.asked
-				}
-			}
-			if surveyed++; mt.shared != nil && surveyed == maxSurveyed {
-				break
-			}
-		}
-		mt.seen = next
-		return open, nil
-	}
+	_ = mt.opts.Engine.Flush(ctx, "") // if the store fails, the list of the survey reports it
 	var err error
 	if m := mt.opts.Metrics; m != nil {
-		err = m.RecountApprovals(count)
+		err = m.RecountApprovals(func() (map[string]int, error) { return mt.survey(ctx) })
 	} else {
-		_, err = count()
+		_, err = mt.survey(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
 		mt.opts.Log.Error("the runs that wait for an approval could not be read", "code", lathe.CodeOf(err))
 	}
+}
+
+// survey reads the suspended runs that wait for an approval, whichever process executed them, and returns the number of open
+// approvals of each. It remembers the runs for equal requests and, if the store is not shared, adds the requests to the
+// approval queue. It reads a log again only if the log has changed.
+func (mt *maintenance) survey(ctx context.Context) (map[string]int, error) {
+	next, open := map[string]suspendedRun{}, map[string]int{}
+	surveyed, reads := 0, 0
+	for row, err := range (&store.RunFilter{Status: "parked"}).All(ctx, mt.opts.Index) {
+		if err != nil {
+			return nil, err
+		}
+		if row.Reason == lathe.ReasonAwaitingApproval {
+			open[row.RunID] = len(row.Pending)
+			seen, isCurrent := mt.seen[row.RunID]
+			isCurrent = isCurrent && seen.lastID == row.LastID
+			if !isCurrent && (mt.shared == nil || reads < maxSurveyReads) {
+				reads++
+				seen, isCurrent = mt.readSuspended(ctx, row.RunID), true
+			}
+			if isCurrent {
+				next[row.RunID], open[row.RunID] = seen, seen.asked
+			}
+		}
+		if surveyed++; mt.shared != nil && surveyed == maxSurveyed {
+			break
+		}
+	}
+	mt.seen = next
+	return open, nil
 }
 
 // readSuspended reads the log of a suspended run. It returns the zero value if the run cannot be read.

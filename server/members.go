@@ -31,7 +31,11 @@ type members struct {
 // that the wire of the model server does not have. It refuses unknown members. relayed is true if the client gets the model
 // server's bytes unchanged.
 func (ms *members) sort(m *Model, relayed bool) *problem {
-	if p := ms.requireWholeConversation(relayed, m.Pass); p != nil {
+	var passed []string
+	if relayed {
+		passed = m.Pass
+	}
+	if p := ms.requireWholeConversation(passed); p != nil {
 		return p
 	}
 	sameWire := m.Loop.Wire() == ms.protocol.Wire()
@@ -63,12 +67,11 @@ var storedParts = rawjson.NewNames("cachedContent", "cached_content", "conversat
 // a thread.
 const noThreads = `{"error_code":"thread_unsupported_request","unsupported":["thread"]}`
 
-// requireWholeConversation returns a problem if the request has a member of storedParts that the codec did not read. pass
-// lists the members that the entry of the model passes on: a relayed request may have those, since the model server that
-// gets them stores the part.
-func (ms *members) requireWholeConversation(relayed bool, pass []string) *problem {
+// requireWholeConversation returns a problem if the request has a member of storedParts that the codec did not read. A
+// request may have the members in passed: they are sent to the model server, which stores the part.
+func (ms *members) requireWholeConversation(passed []string) *problem {
 	for _, m := range ms.req.Unknown {
-		if !storedParts.Has(m.Name) || string(m.Value) == "null" || relayed && slices.Contains(pass, m.Name) {
+		if !storedParts.Has(m.Name) || string(m.Value) == "null" || slices.Contains(passed, m.Name) {
 			continue
 		}
 		p := badRequest(m.Name, "This gateway does not have the part of the conversation that %s stands for. Send the whole conversation in %s, without %s.",

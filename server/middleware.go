@@ -80,25 +80,39 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux,
 	began := g.opts.Now()
 	defer c.leave(g.core)
 	defer func() {
-		if v := recover(); v != nil {
-			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-				panic(v)
-			}
-			g.opts.Log.Error("a request panicked", "request_id", c.requestID, "route", c.routeName(), "panic", fmt.Sprintf("%T", v), "stack", stack.Functions())
-			if rec.status == 0 {
-				c.fail(rec, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The gateway failed.", NoRetry: true})
-			}
-		}
-		if m := g.opts.Metrics; m != nil {
-			m.CountRequest(c.routeName(), rec.status)
-			if !rec.first.IsZero() {
-				m.ObserveFirstByte(c.routeName(), rec.first.Sub(began))
-			}
-			m.ObserveRequest(c.routeName(), g.opts.Now().Sub(began))
-		}
-		g.logRequest(r, rec, c, g.opts.Now().Sub(began))
+		g.afterPanic(recover(), rec)
+		g.observe(r, rec, began)
 	}()
 	mux.ServeHTTP(rec, r)
+}
+
+// afterPanic logs the value with which a handler panicked, and writes a response if there is none yet. It does nothing if the
+// value is nil, and passes http.ErrAbortHandler on.
+func (g *gate) afterPanic(value any, rec *recorder) {
+	if value == nil {
+		return
+	}
+	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(value)
+	}
+	c := rec.caller
+	g.opts.Log.Error("a request panicked", "request_id", c.requestID, "route", c.routeName(), "panic", fmt.Sprintf("%T", value), "stack", stack.Functions())
+	if rec.status == 0 {
+		c.fail(rec, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The gateway failed.", NoRetry: true})
+	}
+}
+
+// observe counts and logs a request that began at the given time.
+func (g *gate) observe(r *http.Request, rec *recorder, began time.Time) {
+	route := rec.caller.routeName()
+	if m := g.opts.Metrics; m != nil {
+		m.CountRequest(route, rec.status)
+		if !rec.first.IsZero() {
+			m.ObserveFirstByte(route, rec.first.Sub(began))
+		}
+		m.ObserveRequest(route, g.opts.Now().Sub(began))
+	}
+	g.logRequest(r, rec, g.opts.Now().Sub(began))
 }
 
 // guarded returns the HTTP handler of a route: it admits the request, checks permissions, calls the handler of the route
@@ -191,18 +205,14 @@ func (g *gate) authenticate(r *http.Request, c *caller, rt *route) (p *problem) 
 			c.key = clusterPeers
 		}
 	default:
-		var key *Key
-		if key, p = c.setup.authenticate(r); p == nil {
+		key, refused := c.setup.authenticate(r)
+		if refused != nil && refused.Code == codeNoKey {
+			if k, p := g.browsers.signedIn(r, c, rt); k != nil || p != nil {
+				key, refused, c.session = k, p, k != nil
+			}
+		}
+		if p = refused; p == nil {
 			c.key = key
-			return nil
-		}
-		if p.Code != codeNoKey {
-			return p
-		}
-		if _, key, refused := g.browsers.signedIn(r, c, rt); key != nil {
-			c.key, c.session, p = key, true, nil
-		} else if refused != nil {
-			p = refused
 		}
 	}
 	return p

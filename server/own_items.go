@@ -100,7 +100,11 @@ func resultBlocks(m *lathe.Message) map[string][]byte {
 }
 
 // readCall returns the call and the result of a mcp_call item, or of a mcp_tool_use block whose result block is in results.
-// ok is false for other items, and if the result, the id or the name is missing.
+// ok is false for other items, and if the result, the id or the name is missing. The forms are:
+//
+//	{"type":"mcp_call","id":"…","name":"…","arguments":"{…}","output":"…","error":null}
+//	{"type":"mcp_tool_use","id":"…","name":"…","input":{…}}
+//	{"type":"mcp_tool_result","tool_use_id":"…","content":[{"type":"text","text":"…"}],"is_error":false}
 func readCall(item []byte, results map[string][]byte) (call lathe.ToolCall, result lathe.ToolResult, ok bool) {
 	call.ID, call.Name = rawjson.TextAt(item, "id"), rawjson.TextAt(item, "name")
 	switch rawjson.TextAt(item, "type") {

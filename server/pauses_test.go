@@ -21,7 +21,7 @@ func TestWatcherReadsASilentRunLessOften(t *testing.T) {
 	if x.silent != l.KeepAlive || reads != 7 { // after 0.25, 0.75, 1.75, 3.75, 7.75, 11.75 and 15 s
 		t.Errorf("%d reads in %v", reads, x.silent)
 	}
-	if err := x.tell(&event.Event{}); err != nil || x.pause(l) != l.Poll {
+	if err := x.write(&event.Event{}); err != nil || x.pause(l) != l.Poll {
 		t.Errorf("after an event the pause is %v, %v", x.pause(l), err)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
+// Each protocol describes the run that a request asks for by a runRequest. makePlan checks it against what the server, the
+// model and the key allow, and makes the input of the run from it.
+
 // A runRequest is the part of a request that describes its run, independent of the protocol.
 type runRequest struct {
 	model      string // the name in the request
@@ -27,9 +30,9 @@ type runRequest struct {
 	// are set later and their content is not checked here.
 	place func(path string) string
 	// relay is the wire on which the client accepts the bytes of the model server unchanged; "": the client does not.
-	// accept, if not nil, makes the checks of the protocol that depend on whether the run is relayed.
-	relay  lathe.Wire
-	accept func(ctx context.Context, m *Model, relayed bool) *problem
+	relay lathe.Wire
+	// accept, if not nil, makes the checks of the protocol that depend on the model of the plan and on whether it is relayed.
+	accept func(context.Context) *problem
 }
 
 // A plan is a checked request for a run: the model whose loop executes the run, and the input of the run.
@@ -50,7 +53,7 @@ func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *pla
 		return bad
 	}
 	c.named = req.model
-	if bad = co.objects.check(ctx, c, func(visit func(vendor.Object) bool) { vendor.InMessages(req.messages, visit) }); bad != nil {
+	if bad = co.objects.check(ctx, c, func(yield func(vendor.Object) bool) { vendor.InMessages(req.messages, yield) }); bad != nil {
 		return bad
 	}
 	if o.detach && co.opts.Supervisor == nil {
@@ -90,7 +93,7 @@ func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *pla
 	p.in.Settings, p.in.Limits = &p.settings, &p.limits
 	p.relayed = req.relay != "" && c.relays(p.model, req.relay, &p.settings, p.in.Allow)
 	if req.accept != nil {
-		if bad = req.accept(ctx, p.model, p.relayed); bad != nil {
+		if bad = req.accept(ctx); bad != nil {
 			return bad
 		}
 	}

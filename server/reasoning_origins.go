@@ -37,8 +37,8 @@ type reasoningOrigins struct {
 // it has none. Reasoning has two keys: one with the name of the model entry, and one without.
 type originKey [sha256.Size]byte
 
-// originKeys returns the two keys of reasoning that the principal was sent: own with the name of the entry, any without.
-func originKeys(principal, entry string, r *lathe.Reasoning) (own, any originKey) {
+// originKeys returns the two keys of reasoning that the principal was sent: with the name of the entry, and without.
+func originKeys(principal, entry string, r *lathe.Reasoning) (ofEntry, ofAny originKey) {
 	kind, value := "text", r.Text
 	if r.Data != "" {
 		kind, value = "data", r.Data
@@ -60,9 +60,9 @@ func (o *reasoningOrigins) note(principal, entry string, parts []lathe.Reasoning
 		if r.Data == "" && r.Text == "" {
 			return
 		}
-		own, any := originKeys(principal, entry, r)
-		o.add(any, r.Field) // added before own, so it is removed first: own without any is harmless, but any without own would mean another entry
-		o.add(own, r.Field)
+		ofEntry, ofAny := originKeys(principal, entry, r)
+		o.add(ofAny, r.Field) // added first, so it is removed first: ofAny without ofEntry would mean that another entry wrote the reasoning
+		o.add(ofEntry, r.Field)
 	}
 	for i := range parts {
 		r := parts[i]
@@ -98,14 +98,14 @@ func (o *reasoningOrigins) add(key originKey, field string) {
 // find reports whether the entry may get the reasoning in a client's message, and returns the member that the entry uses
 // for it; "": the member it is in.
 func (o *reasoningOrigins) find(principal, entry string, r *lathe.Reasoning) (field string, ok bool) {
-	own, any := originKeys(principal, entry, r)
+	ofEntry, ofAny := originKeys(principal, entry, r)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if field, ok = o.of[own]; ok {
+	if field, ok = o.of[ofEntry]; ok {
 		return field, true
 	}
-	_, others := o.of[any]
-	return "", !others
+	_, ofOthers := o.of[ofAny]
+	return "", !ofOthers
 }
 
 // apply returns the messages as the entry may get them: without reasoning that only other entries wrote, and with its own
@@ -120,12 +120,11 @@ func (o *reasoningOrigins) apply(principal, entry string, messages []lathe.Messa
 		if !changed {
 			messages, changed = slices.Clone(messages), true
 		}
-		if messages[i].Parts = parts; len(paths) > 0 {
-			details := func(x lathe.Member) bool { return x.Name == "reasoning_details" }
-			if slices.ContainsFunc(messages[i].Extra, details) {
-				messages[i].Extra = slices.DeleteFunc(slices.Clone(messages[i].Extra), details)
-				paths = append(paths, "messages["+strconv.Itoa(i)+"].reasoning_details")
-			}
+		messages[i].Parts = parts
+		details := func(x lathe.Member) bool { return x.Name == "reasoning_details" }
+		if len(paths) > 0 && slices.ContainsFunc(messages[i].Extra, details) {
+			messages[i].Extra = slices.DeleteFunc(slices.Clone(messages[i].Extra), details)
+			paths = append(paths, "messages["+strconv.Itoa(i)+"].reasoning_details")
 		}
 		left = append(left, paths[:min(len(paths), wire.MaxDropped-len(left))]...)
 	}
@@ -135,28 +134,36 @@ func (o *reasoningOrigins) apply(principal, entry string, messages []lathe.Messa
 // partsFor returns the parts of message i as the entry may get them, and the paths of those that are left out. It returns
 // nil parts if nothing changes.
 func (o *reasoningOrigins) partsFor(principal, entry string, m *lathe.Message, i int) (parts []lathe.Part, left []string) {
+	if !slices.ContainsFunc(m.Parts, isReasoning) {
+		return nil, nil
+	}
+	parts = make([]lathe.Part, 0, len(m.Parts))
+	moved := false
 	for j, p := range m.Parts {
-		keep, changed := true, false
-		if r, is := p.(lathe.Reasoning); is && !splice.IsCarrier(p) {
+		if isReasoning(p) {
+			r := p.(lathe.Reasoning)
 			field, ok := o.find(principal, entry, &r)
-			if keep = ok; ok && field != "" && field != r.Field {
-				r.Field, changed = field, true
+			if !ok {
+				left = append(left, "messages["+strconv.Itoa(i)+"].parts["+strconv.Itoa(j)+"]")
+				continue
+			}
+			if field != "" && field != r.Field {
+				r.Field, moved = field, true
 				p = r
 			}
 		}
-		if parts == nil {
-			if keep && !changed {
-				continue
-			}
-			parts = append(make([]lathe.Part, 0, len(m.Parts)), m.Parts[:j]...)
-		}
-		if keep {
-			parts = append(parts, p)
-		} else {
-			left = append(left, "messages["+strconv.Itoa(i)+"].parts["+strconv.Itoa(j)+"]")
-		}
+		parts = append(parts, p)
+	}
+	if !moved && left == nil {
+		return nil, nil
 	}
 	return parts, left
+}
+
+// isReasoning reports whether a part is reasoning of a model, and not a carrier.
+func isReasoning(p lathe.Part) bool {
+	_, ok := p.(lathe.Reasoning)
+	return ok && !splice.IsCarrier(p)
 }
 
 // returnReasoning removes from the request the reasoning that other entries wrote, lists its paths as dropped, and moves

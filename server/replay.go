@@ -8,7 +8,6 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
-	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -34,7 +33,7 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	a.writer = a.protocol.NewWriter(&a.head)
 	a.calls.writer, a.calls.turn = a.writer, lastTurn(res)
 	dst = a.writer.AppendStart(dst)
-	if a.job.in != nil && runinput.Of(a.job.in).Relay != nil { // as [chat.AppendRaw] does for events that are not sound
+	if a.job.relay() != nil { // as [chat.AppendRaw] does for events that are not sound
 		a.bytesSent, a.reencodes, a.wroteText = true, true, true
 		for i := range own {
 			for d := range wire.Deltas(&own[i]) {
@@ -72,12 +71,11 @@ func (a *content) replay(dst []byte, r *replayed, carriers *splice.Carriers) []b
 		if a.settings.Executor == lathe.ExecutorNoop && !result.IsError { // a stream contains this result as commentary
 			dst = a.live(dst, turn, lathe.DeltaCommentary, result.Content)
 		}
-		if a.showsCalls && isServerCall(a, result.Name, result.Code) {
+		if a.showsCalls && a.isServerCall(result.Name, result.Code) {
 			if asked == nil {
 				asked = pairs.CallsOf(r.history)
 			}
-			call := a.serverCall(asked[result.CallID], result.Name, result.CallID, result.Content, result.IsError)
-			dst = a.appendCall(a.start(dst), call)
+			dst = a.appendCall(a.start(dst), a.serverCall(asked[result.CallID], result))
 		}
 	}
 	return dst
@@ -95,10 +93,7 @@ func (a *content) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []la
 		case lathe.DeltaCallStart:
 			call := &calls[d.Index]
 			isClients := slices.ContainsFunc(theirs, func(c lathe.ToolCall) bool { return c.ID == a.calls.ids.Of(a.calls.turn, call.ID) })
-			tool := strings.ReplaceAll(call.Name, ".", "_")
-			if !a.calls.names[tool] {
-				tool = call.Name
-			}
+			tool := a.calls.toolName(call.Name)
 			if isClients || !a.calls.names[tool] {
 				dst = a.appendPiece(dst, turn, &event.ToolCallDelta{Index: d.Index, ToolCallID: call.ID, Tool: tool, Text: call.Arguments})
 			}

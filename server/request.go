@@ -50,9 +50,9 @@ type exchange struct {
 // readChat reads a request for an answer, and sets its plan and its job: a new run, or an existing run to resume or attach
 // to.
 func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p *problem) {
-	body, warm, socket := c.body, false, socketOf(r.Context())
+	body, preparesOnly, socket := c.body, false, socketOf(r.Context())
 	if socket != nil {
-		if body, warm, p = createBody(c.body); p != nil {
+		if body, preparesOnly, p = createBody(c.body); p != nil {
 			return nil, p
 		}
 	}
@@ -64,7 +64,7 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 		return nil, p
 	}
 	a := h.newChat(c, pr, req)
-	a.ignored, a.socket, a.preparesOnly, a.from = withheld, socket, warm, r
+	a.ignored, a.socket, a.preparesOnly, a.from = withheld, socket, preparesOnly, r
 	if a.requiresNew, p = asksAnew(r); p != nil {
 		return nil, p
 	}

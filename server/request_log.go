@@ -23,7 +23,8 @@ func requestID(given string) string {
 
 // logRequest logs one line for a request, without its content. Requests with status 500 and above have level warn, probes
 // level debug, all others level info.
-func (g *gate) logRequest(r *http.Request, rec *recorder, c *caller, took time.Duration) {
+func (g *gate) logRequest(r *http.Request, rec *recorder, took time.Duration) {
+	c := rec.caller
 	level := slog.LevelInfo
 	switch {
 	case c.probe:

@@ -22,7 +22,7 @@ const maxReferences = 256
 const referenceType = "item_reference"
 
 // referencedAnswer returns the id of the item that a part refers to, and the id of the answer in it. ok is false if the
-// part is not a reference.
+// part is not a reference, such as {"type":"item_reference","id":"msg_ANSWER_0"}.
 func referencedAnswer(p lathe.Part) (answer, item string, ok bool) {
 	o, is := p.(lathe.Opaque)
 	if !is || rawjson.TextAt(o.JSON, "type") != referenceType {
@@ -84,7 +84,7 @@ type references struct {
 // resolve appends the message m with its references replaced. If one of them belongs to a run that is suspended and gets
 // the results that follow, resolve returns that run in waits.
 func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits *splice.Stored, p *problem) {
-	rest := *m
+	rest := *m // the parts that are not appended yet
 	rest.Parts = nil
 	before := len(r.out)
 	r.answers = leadingResults(r.given)
@@ -97,55 +97,51 @@ func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits *spli
 		if r.done[answer] {
 			continue
 		}
-		sp, own, p := r.take(ctx, answer, item)
+		sp, p := r.find(ctx, answer, item)
 		if p != nil {
 			return nil, p
 		}
-		if own == nil {
+		if sp.Waits() && r.answers > 0 && r.answers == len(r.given) {
 			return &splice.Stored{RunID: sp.ID.Run}, nil
+		}
+		own := sp.Take(r.taken, slices.ContainsFunc(r.given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser }))
+		if p := r.chat.caller.reserved.Load(own); p != nil {
+			return nil, p
 		}
 		if len(own) == 0 {
 			continue
 		}
-		rest = r.ids.Originals([]lathe.Message{rest}, own)[0]
-		rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(own))
-		if len(rest.Parts) > 0 { // the parts that precede the reference
-			r.out, rest.Parts = append(r.out, rest), nil
-		}
+		r.appendRest(&rest, own) // the parts that precede the reference
 		if p := r.add(sp, own); p != nil {
 			return nil, p
 		}
 	}
-	rest = r.ids.Originals([]lathe.Message{rest}, r.out[before:])[0]
-	rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(r.out[before:])) // the request may repeat a call that a reference has added
-	if len(rest.Parts) > 0 {
-		r.out = append(r.out, rest)
-	}
+	r.appendRest(&rest, r.out[before:]) // the request may repeat a call that a reference has added
 	return nil, nil
 }
 
-// take returns an answer and those of its messages that are not in out yet. The messages are nil if the run of the answer
-// is suspended and waits for the results that follow.
-func (r *references) take(ctx context.Context, answer, item string) (*runlog.Span, []lathe.Message, *problem) {
+// appendRest appends the message rest without the calls that others contains, and removes its parts.
+func (r *references) appendRest(rest *lathe.Message, others []lathe.Message) {
+	*rest = r.ids.Originals([]lathe.Message{*rest}, others)[0]
+	rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(others))
+	if len(rest.Parts) > 0 {
+		r.out = append(r.out, *rest)
+		rest.Parts = nil
+	}
+}
+
+// find returns the answer that the reference item names.
+func (r *references) find(ctx context.Context, answer, item string) (*runlog.Span, *problem) {
 	param := r.chat.protocol.conversation
-	if r.done[answer] = true; len(r.done) > maxReferences {
-		return nil, nil, badRequest(param, "The input refers to items of more than %d responses.", maxReferences)
+	r.done[answer] = true
+	if len(r.done) > maxReferences {
+		return nil, badRequest(param, "The input refers to items of more than %d responses.", maxReferences)
 	}
 	sp, p := r.restingResponse(ctx, r.chat, responsePrefix+answer)
 	if p != nil {
-		return nil, nil, ofItem(p, param, item)
+		return nil, ofItem(p, param, item)
 	}
-	if sp.Waits() && r.answers > 0 && r.answers == len(r.given) {
-		return sp, nil, nil
-	}
-	own := sp.Take(r.taken, slices.ContainsFunc(r.given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser }))
-	if p := r.chat.caller.reserved.Load(own); p != nil {
-		return nil, nil, p
-	}
-	if own == nil {
-		own = []lathe.Message{}
-	}
-	return sp, own, nil
+	return sp, nil
 }
 
 // add appends the messages of an answer and, if the answer ends with client calls, the results that follow.

@@ -157,7 +157,8 @@ func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog
 	return a.appendWhole(nil, res)
 }
 
-// lastResponse returns the member `response` of the last event in frames that has one.
+// lastResponse returns the member `response` of the last server-sent event in frames that has one. The data of such an event
+// is one line, such as data: {"type":"response.completed","response":{…}}.
 func lastResponse(frames []byte) (response []byte) {
 	for line := range bytes.Lines(frames) {
 		data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: {"))

@@ -14,14 +14,14 @@ import (
 // If a run requests an approval for one call and returns another call to the client, it is suspended until it has both. The
 // client's next request contains the result of its call and resumes that run, which may then still wait for the approval.
 
-// resumeRun sets the job of the request to resume the run t, which waits for the results at the end of the conversation. It
-// returns false if the run no longer waits for them; the request then begins a new run.
-func (h *planner) resumeRun(ctx context.Context, a *chat, m *Model, t *splice.Stored) (bool, *problem) {
+// resumeRun sets the job of the request to resume the run, which waits for the results at the end of the conversation. It returns
+// false if the run no longer waits for them; the request then begins a new run.
+func (h *planner) resumeRun(ctx context.Context, a *chat, run *splice.Stored) (resumed bool, _ *problem) {
 	if a.compacts() {
 		return false, conflict("response_in_progress", "The response that the request goes on from waits: continue it before it is compacted.")
 	}
 	c := a.caller
-	v, p := h.loadSuspended(ctx, a, t.RunID)
+	v, p := h.loadSuspended(ctx, a, run.RunID)
 	switch {
 	case p != nil && p.Code == noRun().Code, v != nil && (v.State.Finished != nil || v.State.Target != a.req.Model):
 		return h.releaseRun(a)
@@ -49,12 +49,12 @@ func (h *planner) resumeRun(ctx context.Context, a *chat, m *Model, t *splice.St
 	}
 	a.session, a.base = v.State.Run.SessionID, len(v.State.Messages)
 	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
-	id := runlog.AnswerID{Run: t.RunID, After: v.WaitBefore(a.base)}
+	id := runlog.AnswerID{Run: run.RunID, After: v.WaitBefore(a.base)}
 	if id.After == 0 { // the process of the run stopped before the run waited
 		id.Once = runlog.NewOnce()
 	}
-	a.begin(ctx, id, &m.Settings, &m.Limits)
-	a.job = job{loop: l, resume: t.RunID, answers: answers, stepped: v.Stepped(), holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
+	a.begin(ctx, id, &a.plan.model.Settings, &a.plan.model.Limits)
+	a.job = job{loop: l, resume: run.RunID, answers: answers, stepped: v.Stepped(), holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
 	return true, nil
 }
 
@@ -74,16 +74,16 @@ func (h *planner) loadSuspended(ctx context.Context, a *chat, id string) (*runlo
 			return nil, p
 		}
 		a.unlock = sync.OnceFunc(unlock)
-		carried := h.executes(id)
+		isExecuted := h.executes(id)
 		v, p := h.view(ctx, a.caller, id)
-		if p == nil && !v.Rests() && !carried { // the run may have been resumed between the two reads
-			carried = h.executes(id)
+		if p == nil && !v.Rests() && !isExecuted { // the run may have been resumed between the two reads
+			isExecuted = h.executes(id)
 			before := v.State.LastID
 			if v, p = h.view(ctx, a.caller, id); p == nil && v.State.LastID > before {
-				carried = true
+				isExecuted = true
 			}
 		}
-		if p != nil || !carried {
+		if p != nil || !isExecuted {
 			return v, p
 		}
 		a.unlock() // this process still executes other calls of the run

@@ -45,7 +45,7 @@ type tracked struct {
 	// durable is set if the run continues when its client leaves or its process stops. Such a run is recorded at its start.
 	durable     bool
 	requiresNew bool // the client requires a new run
-	before      bool // the request arrived before the answer of the earlier run was delivered
+	before      bool // the request arrived before the answer of the earlier run was delivered; set by the lookup
 	// continued is the number of runs in the chain that the run continues. failed is the error code of the last of them;
 	// "": it did not fail.
 	continued int
@@ -56,12 +56,17 @@ type tracked struct {
 	executed map[string]bool
 	stored   bool // the log of the run has an event that was stored after the record was made
 
-	mu     sync.Mutex
-	runID  string // the recorded run; "": no record was made
-	unsure bool   // the lookup of a record failed, so there may be one
+	mu sync.Mutex // guards the fields below
+
+	// The record of the request. The lookup of an earlier run calls found or lookupFailed. If the earlier run answers the request,
+	// the lookup calls answeredBy. Otherwise record makes the record of a new run, unless it finds that of another one. forget
+	// returns to the state after found, so that the next run replaces the record.
 	looked bool   // the record was looked up, so known is valid
 	known  string // the run of the stored record, which does not answer this request; "": there is no record
+	unsure bool   // the lookup of a record failed, so there may be one
+	runID  string // the recorded run; "": no record was made
 	outrun bool   // a record of another run, which answers the request, exists
+
 	cancel func() // cancels the run; set when the run begins
 }
 
@@ -103,7 +108,7 @@ func offersTool(c *access, s *lathe.Settings, allow []string, kind func(*lathe.T
 // hasTool reports whether the caller may use a tool of this server for which kind returns true. Only the tools in allow
 // count; nil: all.
 func (c *access) hasTool(allow []string, kind func(*lathe.ToolSpec) bool) bool {
-	return c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool {
+	return slices.ContainsFunc(c.setup.tools(), func(t *lathe.ToolSpec) bool {
 		return kind(t) && t.For(c.key.Name, c.key.Profile) && (allow == nil || slices.Contains(allow, t.Name))
 	})
 }
@@ -143,9 +148,7 @@ func (t *tracked) Emit(ctx context.Context, e event.Event) {
 
 // withdraw marks the record as delivered, so that no repetition of the request finds the run.
 func (t *tracked) withdraw(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
-	defer cancel()
-	if err := t.earlier.requests.DeliverRequest(ctx, t.digest, t.runID, time.Now()); err != nil {
+	if err := t.markDelivered(ctx, time.Now()); err != nil {
 		t.earlier.opts.Log.Warn("the record of a request could not be withdrawn: a repetition is refused", "run_id", t.runID, "code", lathe.CodeOf(err))
 	}
 	t.forget()
@@ -183,7 +186,8 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 				return err
 			}
 			t.known = r.RunID
-			if t.outrun = t.unsure && !t.requiresNew && err == nil && !r.Delivered; t.outrun {
+			t.outrun = t.unsure && !t.requiresNew && err == nil && !r.Delivered
+			if t.outrun {
 				break
 			}
 		}
@@ -195,7 +199,8 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 		if lathe.CodeOf(err) != lathe.CodeConflict {
 			return err
 		}
-		if t.outrun = t.looked; t.outrun {
+		t.outrun = t.looked
+		if t.outrun {
 			break
 		}
 	}
@@ -222,6 +227,27 @@ func (t *tracked) found(runID string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.looked, t.known, t.outrun = true, runID, false
+}
+
+// lookupFailed notes that the store could not be read, so that record looks again.
+func (t *tracked) lookupFailed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unsure = true
+}
+
+// answeredBy notes the recorded run, which answers the request.
+func (t *tracked) answeredBy(runID string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.runID, t.outrun = runID, false
+}
+
+// forget makes the next run of the request replace the record.
+func (t *tracked) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.looked, t.known, t.runID = true, t.runID, ""
 }
 
 // recorded reports whether a repetition of the request finds the run. It returns false for nil.
@@ -253,12 +279,17 @@ func (t *tracked) deliver(ctx context.Context, res *event.Result, write func() e
 	if err := write(); err != nil || left {
 		return err
 	}
-	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
-	defer cancel()
-	if err := er.requests.DeliverRequest(own, t.digest, t.runID, began); err != nil {
+	if err := t.markDelivered(ctx, began); err != nil {
 		er.opts.Log.Warn("the delivery of an answer could not be recorded: the same request gets the same answer", "run_id", t.runID, "code", lathe.CodeOf(err))
 	}
 	return nil
+}
+
+// markDelivered marks the record as delivered, even if ctx is done.
+func (t *tracked) markDelivered(ctx context.Context, at time.Time) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
+	defer cancel()
+	return t.earlier.requests.DeliverRequest(ctx, t.digest, t.runID, at)
 }
 
 // deliverTimeout bounds the store operation that records a delivery.
@@ -271,7 +302,8 @@ func (t *tracked) permit(res *event.Result, p *problem) {
 	if p == nil || !t.recorded() || res.Reason != lathe.ReasonUpstreamError && res.Reason != lathe.ReasonInterrupted {
 		return
 	}
-	if p.NoRetry = false; p.OfUpstream && p.Status >= 500 && t.failed == p.Code && t.continued+1 >= maxRepeatedFailures {
+	p.NoRetry = false
+	if p.OfUpstream && p.Status >= 500 && t.failed == p.Code && t.continued+1 >= maxRepeatedFailures {
 		p.Status, p.NoRetry = http.StatusBadRequest, true
 		p.Message += " It has done so in " + strconv.Itoa(t.continued+1) + " runs of this request. The same request continues the last one."
 	}

@@ -27,7 +27,7 @@ type answerer interface {
 
 // repeated writes the answer of an earlier run if the request of j repeats the request of that run. It returns false, and has
 // written nothing of an answer, if the request needs a new run.
-func (er *earlierRuns) repeated(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, x answerer) bool {
+func (er *earlierRuns) repeated(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, answer answerer) bool {
 	t := j.track
 	if t == nil || t.requiresNew || j.resume != "" || j.follow != "" {
 		return false
@@ -49,7 +49,7 @@ func (er *earlierRuns) repeated(w http.ResponseWriter, r *http.Request, j *job, 
 			failStream(w, t.caller, j, enc, p)
 			return true
 		case e.completed():
-			x.replay(e)
+			answer.replay(e)
 			return true
 		case attached && !e.abandoned(): // the run failed while this request waited for it: this request gets the same failure
 			p := problems.Ended(e.res)
@@ -62,24 +62,17 @@ func (er *earlierRuns) repeated(w http.ResponseWriter, r *http.Request, j *job, 
 			t.forget()
 			return false
 		}
-		begun, p := x.takeOver(e, taken)
+		begun, p := answer.takeOver(e, taken)
 		if p != nil {
 			failStream(w, t.caller, j, enc, p)
 			return true
 		}
-		if begun && !x.execute() {
+		if begun && !answer.execute() {
 			return true
 		}
 	}
 	failStream(w, t.caller, j, enc, repeatLimit())
 	return true
-}
-
-// forget makes the next run of the request replace the record.
-func (t *tracked) forget() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.looked, t.known, t.runID = true, t.runID, ""
 }
 
 // failStream writes a problem: into the stream of j if it has begun, else as the response.
@@ -94,20 +87,21 @@ func failStream(w http.ResponseWriter, c *caller, j *job, enc stream.Encoder, p 
 }
 
 // awaitAttached waits for the end of the active run id and returns it. Meanwhile a client that streams gets keep-alives.
-func (er *earlierRuns) awaitAttached(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, id string) (e *earlierRun, p *problem) {
+func (er *earlierRuns) awaitAttached(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, id string) (*earlierRun, *problem) {
 	j.track.caller.runID = id
 	if isWhole(enc) {
 		return er.awaitEarlier(r.Context(), j.track, id)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	done := make(chan struct{})
+	defer cancel()
+	type outcome struct {
+		run *earlierRun
+		p   *problem
+	}
+	done := make(chan outcome, 1)
 	go func() {
-		defer close(done)
-		e, p = er.awaitEarlier(ctx, j.track, id)
-	}()
-	defer func() {
-		cancel()
-		<-done
+		e, p := er.awaitEarlier(ctx, j.track, id)
+		done <- outcome{e, p}
 	}()
 	if j.out == nil {
 		j.out = er.newStreamWriter(w, enc)
@@ -115,10 +109,12 @@ func (er *earlierRuns) awaitAttached(w http.ResponseWriter, r *http.Request, j *
 	tick := time.Tick(er.opts.Limits.KeepAlive)
 	for {
 		select {
-		case <-done:
-			return e, p
+		case found := <-done:
+			return found.run, found.p
 		case <-tick:
 			if err := j.out.Write(stream.AppendKeepAlive(nil, enc)); err != nil {
+				cancel()
+				<-done // the goroutine uses the caller of the request
 				return nil, clientGone()
 			}
 		}
@@ -154,20 +150,22 @@ func (er *earlierRuns) awaitEarlier(ctx context.Context, t *tracked, id string) 
 // A chatAnswer answers one request of a chat.
 type chatAnswer struct {
 	*chatHandler
-	w http.ResponseWriter
-	r *http.Request
-	a *chat
+	w    http.ResponseWriter
+	r    *http.Request
+	chat *chat
 }
 
-func (x *chatAnswer) execute() (lost bool) { return x.stream(x.w, x.r, x.a.caller, &x.a.job, x.a.enc) }
+func (ca *chatAnswer) execute() (lost bool) {
+	return ca.stream(ca.w, ca.r, ca.chat.caller, &ca.chat.job, ca.chat.enc)
+}
 
-func (x *chatAnswer) replay(e *earlierRun) {
-	a := x.a
+func (ca *chatAnswer) replay(e *earlierRun) {
+	a := ca.chat
 	a.caller.runID, a.continues = e.id, e.continues
-	a.answerAs(x.r.Context(), runlog.AnswerID{Run: e.id, After: e.after}, e)
+	a.answerAs(ca.r.Context(), runlog.AnswerID{Run: e.id, After: e.after}, e)
 	a.calls.turn = lastTurn(e.res)
 	a.before = replayed{afterMessages(e.res.History, e.base), e.res.History, a.handedOver(e.res)}
-	x.earlier.deliver(x.w, x.r, &a.job, a.enc, e, func() []byte { return a.enc.AppendEnd(nil, e.res, nil) })
+	ca.earlier.deliver(ca.w, ca.r, &a.job, a.enc, e, func() []byte { return a.enc.AppendEnd(nil, e.res, nil) })
 }
 
 // answerAs prepares the answer as one of the run e, under the given id.
@@ -176,9 +174,9 @@ func (a *content) answerAs(ctx context.Context, id runlog.AnswerID, e *earlierRu
 	a.base = e.base
 }
 
-func (x *chatAnswer) takeOver(e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
-	a, ctx := x.a, x.r.Context()
-	unlock, p := x.earlier.continueRun(ctx, &a.job, e, taken)
+func (ca *chatAnswer) takeOver(e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
+	a, ctx := ca.chat, ca.r.Context()
+	unlock, p := ca.earlier.continueRun(ctx, &a.job, e, taken)
 	if unlock == nil {
 		return false, p
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -66,10 +67,7 @@ type earlierRuns struct {
 }
 
 func newEarlierRuns(views *runViews) *earlierRuns {
-	er := &earlierRuns{runViews: views}
-	if er.requests, _ = views.opts.Index.(store.RequestStore); er.requests == nil {
-		er.requests = store.NewMemory(nil)
-	}
+	er := &earlierRuns{runViews: views, requests: requestStore(views.opts.Index)}
 	if views.opts.Index == nil {
 		er.results.max, er.results.maxBytes = views.opts.Limits.MaxKept, views.opts.Limits.MaxKeptBytes
 	}
@@ -122,9 +120,7 @@ func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
 		return nil, lookDone, nil
 	case err != nil: // record looks again before the first call that may write
 		l.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", t.caller.requestID, "code", lathe.CodeOf(err))
-		t.mu.Lock()
-		t.unsure = true
-		t.mu.Unlock()
+		t.lookupFailed()
 		return nil, lookDone, nil
 	case record.Delivered && !t.before && waited+l.opts.Limits.RepeatWindow <= record.DeliveredAge:
 		return nil, l.delivered(&record, waited), nil
@@ -188,9 +184,7 @@ func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.Request
 	case e.completed() && !record.Delivered && l.shared != nil && age < deliverGrace && time.Since(l.began) < deliverGrace:
 		return nil, lookLater, nil
 	}
-	t.mu.Lock()
-	t.runID, t.outrun = record.RunID, false
-	t.mu.Unlock()
+	t.answeredBy(record.RunID)
 	return e, lookDone, nil
 }
 
@@ -246,8 +240,11 @@ func (er *earlierRuns) followEarlier(ctx context.Context, t *tracked, id string)
 
 // hasRun reports whether a run with the id exists, active or stored.
 func (er *earlierRuns) hasRun(ctx context.Context, c *caller, id string) (bool, *problem) {
-	if er.inflight.find(id) != nil || er.opts.Index == nil {
-		return er.inflight.find(id) != nil || er.results.find(id) != nil, nil
+	switch {
+	case er.inflight.find(id) != nil:
+		return true, nil
+	case er.opts.Index == nil:
+		return er.results.find(id) != nil, nil
 	}
 	rows, _, err := er.opts.Index.Runs(ctx, &store.RunFilter{RunID: id, Limit: 1})
 	if err != nil {
@@ -302,12 +299,10 @@ func requestEnd(history []lathe.Message, start int, request []lathe.Message) int
 		return start
 	}
 	last := pairs.Answered(&request[len(request)-1])
-	for i := len(history) - 1; i >= start; i-- {
-		if pairs.Answered(&history[i]) == last {
-			for i+1 < len(history) && history[i+1].Role == lathe.RoleTool {
-				i++
-			}
-			return i + 1
+	for i, m := range slices.Backward(history[start:]) {
+		if pairs.Answered(&m) == last {
+			end := start + i + 1
+			return end + leadingResults(history[end:])
 		}
 	}
 	return start

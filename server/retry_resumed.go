@@ -18,17 +18,21 @@ import (
 // delivered.
 
 // resumeText returns the index of the message that may be the text of an interrupted stream: the last message of the
-// assistant, if it has only text and all messages after it are of the user. It returns 0 if none exists. If unasked is
-// true, it may be the last message: Codex sends the text it has and no request for the rest.
-func resumeText(messages []lathe.Message, unasked bool) int {
-	k := len(messages) - 1
-	for k > 0 && messages[k].Role == lathe.RoleUser {
-		k--
+// assistant, if it has only text and all messages after it are of the user. It returns 0 if none exists. A message of the user
+// must follow, unless clients of the protocol send the text alone, as Codex does.
+func (pr *protocol) resumeText(messages []lathe.Message) int {
+	at := len(messages) - 1
+	for at > 0 && messages[at].Role == lathe.RoleUser {
+		at--
 	}
-	if k <= 0 || k == len(messages)-1 && !unasked || messages[k].Role != lathe.RoleAssistant || len(messages[k].Calls()) > 0 || messages[k].Text() == "" {
+	if at <= 0 || at == len(messages)-1 && !pr.resent {
 		return 0
 	}
-	return k
+	m := &messages[at]
+	if m.Role != lathe.RoleAssistant || len(m.Calls()) > 0 || m.Text() == "" {
+		return 0
+	}
+	return at
 }
 
 // firstElements returns a JSON array of the first n elements of array, which has no white space between its elements.
@@ -38,52 +42,72 @@ func firstElements(array []byte, n int) []byte {
 }
 
 // spliceResumed splices what an earlier run executed into the conversation of a request that resumes the stream of that
-// run. The run is found by the digest of the request up to the text. If it is still active, spliceResumed waits for its
-// end.
+// run. If the run is still active, spliceResumed waits for its end.
 func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
-	k := resumeText(a.req.Messages, a.protocol.resent)
-	if k == 0 || a.requiresNew || a.continuesResponse() || a.job.resume != "" || a.job.follow != "" || len(a.in.Messages) != len(a.req.Messages) ||
-		er.opts.Limits.RetryWindow < 0 || !a.caller.offersWrites(&a.settings, a.in.Allow) {
+	at := a.protocol.resumeText(a.req.Messages)
+	if at == 0 || !er.mayResume(a) {
 		return nil
 	}
-	if _, _, waits := a.caller.setup.waiting.Split(a.req.Messages[k].Text()); waits {
+	text := a.req.Messages[at].Text()
+	if _, _, waits := a.caller.setup.waiting.Split(text); waits {
 		return nil // the text ends with the sentence of a suspended run, so the answer was complete
 	}
-	record, found := er.resumed(ctx, a, store.RequestDigest(a.sumFirst(a.protocol.elements(a.req.Body, k))))
-	if !found {
-		return nil // without an interrupted run the conversation is valid as the client sent it
+	e, p := er.interruptedRun(ctx, a, at)
+	if e == nil {
+		return p
 	}
-	first := &tracked{caller: a.caller, messages: a.req.Messages[:k]}
-	e, p := er.followEarlier(ctx, first, record.RunID)
-	if p == nil && !e.over {
-		e, p = er.awaitEarlier(ctx, first, e.id)
-	}
-	if p != nil || er.opts.Now().Sub(e.updated) > er.opts.Limits.RetryWindow {
-		return gone(ctx)
-	}
-	if all, _ := a.seen(afterMessages(e.res.History, e.base)); e.completed() && !strings.HasPrefix(all, a.req.Messages[k].Text()) {
-		return nil // the client's text is not the beginning of that answer
+	if e.completed() {
+		if all, _ := a.seen(afterMessages(e.res.History, e.base)); !strings.HasPrefix(all, text) {
+			return nil // the client's text is not the beginning of that answer
+		}
 	}
 	taken := e.takenOver()
 	if len(taken) == 0 {
 		return nil
 	}
-	spliced := slices.Concat(a.in.Messages[:k], taken)
-	text := a.req.Messages[k].Text()
+	spliced := slices.Concat(a.in.Messages[:at], taken)
 	seen, _ := a.seen(taken)
-	if rest := strings.TrimPrefix(strings.TrimPrefix(text, seen), between); rest != "" && !strings.HasPrefix(seen, text) {
-		spliced = append(spliced, lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: rest}}})
+	rest := strings.TrimPrefix(strings.TrimPrefix(text, seen), between)
+	if rest != "" && !strings.HasPrefix(seen, text) {
+		spliced = append(spliced, lathe.Assistant(rest))
 	}
-	a.in.Messages = append(spliced, a.in.Messages[k+1:]...)
+	a.in.Messages = append(spliced, a.in.Messages[at+1:]...)
 	a.base = len(a.in.Messages)
 	return nil
 }
 
-// elements returns the number of elements of the conversation in body that precede message k. Message k is the last one of
-// the assistant, and all messages after it are of the user.
-func (pr *protocol) elements(body []byte, k int) int {
+// mayResume reports whether the request begins a run whose conversation the client has sent, and that an earlier run may have
+// begun with calls that write.
+func (er *earlierRuns) mayResume(a *chat) bool {
+	if a.requiresNew || a.continuesResponse() || a.job.resume != "" || a.job.follow != "" || len(a.in.Messages) != len(a.req.Messages) {
+		return false
+	}
+	return er.opts.Limits.RetryWindow >= 0 && a.caller.offersWrites(&a.settings, a.in.Allow)
+}
+
+// interruptedRun returns the run whose stream ended with the text at the index, after its end: the run of the request up to
+// that text. It returns nil if there is none; then the conversation is valid as the client sent it.
+func (er *earlierRuns) interruptedRun(ctx context.Context, a *chat, at int) (*earlierRun, *problem) {
+	record, found := er.resumed(ctx, a, store.RequestDigest(a.sumFirst(a.protocol.elements(a.req.Body, at))))
+	if !found {
+		return nil, nil
+	}
+	first := &tracked{caller: a.caller, messages: a.req.Messages[:at]}
+	e, p := er.followEarlier(ctx, first, record.RunID)
+	if p == nil && !e.over {
+		e, p = er.awaitEarlier(ctx, first, e.id)
+	}
+	if p != nil || er.opts.Now().Sub(e.updated) > er.opts.Limits.RetryWindow {
+		return nil, gone(ctx)
+	}
+	return e, nil
+}
+
+// elements returns the number of elements of the conversation in body that precede the message with the index at. It is the
+// last message of the assistant, which may be several elements, and all messages after it are of the user.
+func (pr *protocol) elements(body []byte, at int) int {
 	if !pr.ordered {
-		return k
+		return at
 	}
 	var ofUser []bool
 	for el := range rawjson.Elements(rawjson.At(body, pr.conversation)) {

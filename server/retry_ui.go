@@ -43,21 +43,22 @@ func (u *uiChat) digest() requestSum {
 // A uiAnswer answers one request of a chat page.
 type uiAnswer struct {
 	*uiHandler
-	w http.ResponseWriter
-	r *http.Request
-	u *uiChat
+	w    http.ResponseWriter
+	r    *http.Request
+	chat *uiChat
 }
 
-func (x *uiAnswer) execute() (lost bool) {
-	defer x.u.unlock()
-	return x.stream(x.w, x.r, x.u.caller, &x.u.job, x.u)
+func (ua *uiAnswer) execute() (lost bool) {
+	defer ua.chat.unlock()
+	return ua.stream(ua.w, ua.r, ua.chat.caller, &ua.chat.job, ua.chat)
 }
 
 // replay streams the log of the run: from its beginning, or from the point at which it waited for the results of the request.
-func (x *uiAnswer) replay(e *earlierRun) {
-	u := x.u
+func (ua *uiAnswer) replay(e *earlierRun) {
+	u := ua.chat
 	u.caller.runID = e.id
-	if last := u.req.Last; e.after > 0 && last != nil {
+	last := u.req.Last
+	if e.after > 0 && last != nil {
 		u.encode.MessageID = last.MessageID
 		u.encode.Open = slices.DeleteFunc(slices.Clone(last.Calls), func(o uistream.OpenCall) bool {
 			_, answered := last.Results[o.ID]
@@ -65,11 +66,11 @@ func (x *uiAnswer) replay(e *earlierRun) {
 		})
 	}
 	u.begin(job{follow: e.id, after: e.after})
-	if x.opts.Index != nil {
-		x.execute()
+	if ua.opts.Index != nil {
+		ua.execute()
 		return
 	}
-	x.earlier.deliver(x.w, x.r, &u.job, u, e, func() []byte {
+	ua.earlier.deliver(ua.w, ua.r, &u.job, u, e, func() []byte {
 		said, res := afterMessages(e.res.History, e.base), e.res
 		b := u.enc.Append(nil, &event.Event{RunID: e.id, RequestID: u.caller.requestID, Data: &event.RunStarted{Messages: said, TakenOver: len(said)}})
 		return u.enc.Append(b, &event.Event{RunID: e.id, Data: &event.RunFinished{Reason: res.Reason, Status: res.Reason.Status(), Answer: res.Answer,
@@ -78,15 +79,15 @@ func (x *uiAnswer) replay(e *earlierRun) {
 }
 
 // takeOver implements [answerer]. The stream shows the messages taken before those of the new run.
-func (x *uiAnswer) takeOver(e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
-	u := x.u
-	if last := u.req.Last; e.after > 0 && last != nil {
-		u.encode.MessageID = last.MessageID
+func (ua *uiAnswer) takeOver(e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
+	u := ua.chat
+	if e.after > 0 && u.req.Last != nil {
+		u.encode.MessageID = u.req.Last.MessageID
 	}
-	if p := x.planUI(x.r.Context(), u.caller, u); p != nil {
+	if p := ua.planUI(ua.r.Context(), u.caller, u); p != nil {
 		return false, p
 	}
-	unlock, p := x.earlier.continueRun(x.r.Context(), &u.job, e, taken)
+	unlock, p := ua.earlier.continueRun(ua.r.Context(), &u.job, e, taken)
 	if unlock == nil {
 		return false, p
 	}

@@ -88,13 +88,13 @@ const (
 // routes returns the routing table of the main listener. Other methods of the same path get 405.
 func (g *Server) routes() routes {
 	table := routes{
-		"POST /v1/chat/completions":       {handle: g.chat.serve(chatCompletions), body: wholeBody, startsRun: true},
-		"POST /v1/responses":              {handle: g.chat.serve(responsesAPI), body: wholeBody, startsRun: true},
-		"POST /v1/responses/compact":      {handle: g.chat.serve(compactedResponses), body: wholeBody, startsRun: true},
-		"POST /v1/responses/input_tokens": {handle: g.counter.serve(responsesAPI), body: wholeBody},
+		"POST /v1/chat/completions":       {handle: chatCompletions.handler(g.chat.answer), body: wholeBody, startsRun: true},
+		"POST /v1/responses":              {handle: responsesAPI.handler(g.chat.answer), body: wholeBody, startsRun: true},
+		"POST /v1/responses/compact":      {handle: compactedResponses.handler(g.chat.answer), body: wholeBody, startsRun: true},
+		"POST /v1/responses/input_tokens": {handle: responsesAPI.handler(g.counter.countTokens), body: wholeBody},
 		"GET /v1/responses":               {handle: g.connectSocket, pool: admission.Sockets, outlivesDrain: true, upgrades: true},
-		"POST /v1/messages":               {handle: g.chat.serve(messagesAPI), body: wholeBody, startsRun: true},
-		"POST /v1/messages/count_tokens":  {handle: g.counter.serve(countedMessages), body: wholeBody},
+		"POST /v1/messages":               {handle: messagesAPI.handler(g.chat.answer), body: wholeBody, startsRun: true},
+		"POST /v1/messages/count_tokens":  {handle: countedMessages.handler(g.counter.countTokens), body: wholeBody},
 		"POST /v1beta/models/{model...}":  {handle: g.chat.gemini, body: wholeBody, startsRun: true},
 		"POST /v1/models/{model...}":      {handle: g.chat.gemini, body: wholeBody, startsRun: true},
 		"GET /v1/models":                  {handle: g.catalog.listModels},
@@ -104,8 +104,8 @@ func (g *Server) routes() routes {
 
 		"GET /api/tools":                 {handle: g.catalog.listTools},
 		"POST /api/tools/{name}/call":    {handle: g.catalog.callTool, body: wholeBody, startsRun: true},
-		"POST /api/tools/{name}/disable": {handle: g.catalog.switchTool(true), admin: true, body: wholeBody},
-		"POST /api/tools/{name}/enable":  {handle: g.catalog.switchTool(false), admin: true},
+		"POST /api/tools/{name}/disable": {handle: g.catalog.switchTool(disableTool), admin: true, body: wholeBody},
+		"POST /api/tools/{name}/enable":  {handle: g.catalog.switchTool(enableTool), admin: true},
 		"GET /api/summaries":             {handle: g.catalog.summaries},
 		"GET /api/limits":                {handle: g.catalog.showLimits},
 

@@ -23,41 +23,44 @@ import (
 // limit until they get approvals and results of client tools. The state of a run is computed from its log, which is read
 // once for each request. A run of another principal is reported as not found.
 
-// view reads the log of a run that the caller owns. It sets the run of the request in c.
+// view reads the log of a run that the caller owns, for a request about this run.
 func (rv *runViews) view(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	return rv.viewAs(ctx, c, id, c.owns)
 }
 
-// viewOther reads the log of a run that is not the one of the request. Unlike view, it does not change c.
-func (rv *runViews) viewOther(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
-	return rv.view(ctx, new(*c), id)
+// viewAs reads the log of a run whose principal the function may accepts, such as [caller.sees], and names the run in the log
+// line of the request.
+func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(principal string) bool) (*runlog.View, *problem) {
+	v, p := rv.readRun(ctx, c, id, may)
+	if p == nil {
+		c.runID, c.named = id, v.Summary.Run.Target
+	}
+	return v, p
 }
 
-// viewAs reads the log of a run for which may returns true. Otherwise the run is reported as not found.
-func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(*event.RunStarted) bool) (*runlog.View, *problem) {
+// viewOther reads the log of a run that the caller owns, for a request about another run.
+func (rv *runViews) viewOther(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
+	return rv.readRun(ctx, c, id, c.owns)
+}
+
+// readRun reads the log of a run. A run whose principal may does not accept is reported as not found.
+func (rv *runViews) readRun(ctx context.Context, c *caller, id string, may func(principal string) bool) (*runlog.View, *problem) {
 	_ = rv.opts.Engine.Flush(ctx, id) // if the store fails, the read below reports it
-	v, err := runlog.Read(ctx, rv.opts.Index, id, may)
+	v, err := runlog.Read(ctx, rv.opts.Index, id, func(d *event.RunStarted) bool { return may(d.Principal) })
 	switch {
 	case err != nil:
 		return nil, rv.runFailed(c, err)
 	case v == nil:
 		return nil, noRun()
 	}
-	c.runID, c.named = id, v.Summary.Run.Target
 	return v, nil
 }
 
-// sees reports whether the caller may see and change the run with this first event: its own runs and, for an admin, every
-// run.
-func (c *caller) sees(d *event.RunStarted) bool { return c.owns(d) || c.key.isAdmin() }
+// owns reports whether the caller is the principal. A caller without a key owns every run.
+func (c *caller) owns(principal string) bool { return c.key.Name == "" || c.key.Name == principal }
 
-// viewAny reads the log of a run that the caller may see and change: see [caller.sees].
-func (rv *runViews) viewAny(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
-	return rv.viewAs(ctx, c, id, c.sees)
-}
-
-// owns reports whether the run with this first event belongs to the caller. A caller without a key owns every run.
-func (c *caller) owns(d *event.RunStarted) bool { return c.key.Name == "" || c.key.Name == d.Principal }
+// sees reports whether the caller may see and change the runs of the principal: its own runs and, for an admin, every run.
+func (c *caller) sees(principal string) bool { return c.owns(principal) || c.key.isAdmin() }
 
 // noRun returns the problem of a run that does not exist or that the caller may not see.
 func noRun() *problem {
@@ -106,15 +109,15 @@ func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBod
 	return b
 }
 
-// listRuns handles GET /api/runs. With questions=true each row has the question of its run and its answer. A request that must read the logs of runs takes
-// the lock of scan.
+// listRuns handles GET /api/runs. With questions=true each row has the question of its run and its answer. A request that
+// must read the logs of runs takes the lock of scan.
 func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, q, p := c.runQuery(r, h.opts.Now())
 	if p != nil {
 		return p
 	}
-	questions := r.URL.Query().Get("questions") == "true"
-	if questions || *q != (store.RunQuery{}) {
+	withQuestions := r.URL.Query().Get("questions") == "true"
+	if withQuestions || *q != (store.RunQuery{}) {
 		unlock, p := h.scan(r.Context(), c)
 		if p != nil {
 			return p
@@ -126,15 +129,19 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	if !questions {
-		return answerList(w, rows, next, truncated)
+	if !withQuestions {
+		return answerPart(w, rows, next, truncated)
 	}
 	asked := make([]askedRow, len(rows))
 	for i := range rows {
 		d := begun(r.Context(), h.opts.Index, rows[i].RunID)
-		asked[i] = askedRow{rows[i], question(d, true), finalAnswer(r.Context(), h.opts.Index, &rows[i]), d.Replays}
+		newest := ""
+		if all := questions(d); len(all) > 0 {
+			newest = all[len(all)-1]
+		}
+		asked[i] = askedRow{rows[i], newest, finalAnswer(r.Context(), h.opts.Index, &rows[i]), d.Replays}
 	}
-	return answerList(w, asked, next, truncated)
+	return answerPart(w, asked, next, truncated)
 }
 
 // An askedRow is a row of the list of runs with the beginnings of the question that the run answers and of its answer, and the run that it repeats.
@@ -147,13 +154,11 @@ type askedRow struct {
 
 // finalAnswer returns what lists show of the answer of a run; "" if the run has not ended, has no answer, or the store has no text of it.
 func finalAnswer(ctx context.Context, index store.RunIndex, r *store.RunSummary) string {
-	for e, err := range index.Read(ctx, r.RunID, r.LastID-1) {
-		if d, ok := e.Data.(*event.RunFinished); ok && err == nil {
-			return text.Clip(strings.Join(strings.Fields(d.Answer), " "), maxSessionTitle)
-		}
-		break // the run goes on, or was deleted in the meantime
+	d, ok := eventAfter(ctx, index, r.RunID, r.LastID-1).(*event.RunFinished)
+	if !ok {
+		return "" // the run goes on, or was deleted in the meantime
 	}
-	return ""
+	return text.Clip(strings.Join(strings.Fields(d.Answer), " "), maxSessionTitle)
 }
 
 // showRun handles GET /api/runs/{id}.
@@ -164,17 +169,18 @@ func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller)
 // answerDecider writes the current state of the run in the path with the status. An approver who does not own the run sees
 // it without answer and labels, and only if it has requests for approval.
 func (rv *runViews) answerDecider(w http.ResponseWriter, r *http.Request, c *caller, status int) *problem {
-	v, owned, p := rv.viewToDecide(r.Context(), c, r.PathValue("id"))
-	owned = owned || c.key.isAdmin()
-	if p == nil && !owned && len(v.Requests) == 0 { // the run belongs to another key and has no request for approval
-		p = noRun()
-	}
+	v, p := rv.viewToDecide(r.Context(), c, r.PathValue("id"))
 	if p != nil {
 		c.runID, c.named = "", ""
 		return p
 	}
+	sees := c.sees(v.State.Run.Principal)
+	if !sees && len(v.Requests) == 0 {
+		c.runID, c.named = "", ""
+		return noRun()
+	}
 	b := rv.body(r.Context(), c, v)
-	if !owned {
+	if !sees {
 		b.Answer, b.Labels = "", nil
 	}
 	return answerAs(w, status, b)
@@ -182,7 +188,7 @@ func (rv *runViews) answerDecider(w http.ResponseWriter, r *http.Request, c *cal
 
 // answerRun writes the current state of the run with the status.
 func (rv *runViews) answerRun(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
-	v, p := rv.viewAny(r.Context(), c, id)
+	v, p := rv.viewAs(r.Context(), c, id, c.sees)
 	if p != nil {
 		return p
 	}
@@ -208,19 +214,6 @@ func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), p *pro
 	}
 }
 
-// A holder is a sink that retains the setup of a run, and the deltas of its current model call, until the supervisor has stopped executing the run.
-type holder struct {
-	work     *work
-	setup    *setup
-	bus      *observe.Bus        // may be nil
-	reserved *memory.Reservation // memory of the run's conversation; nil: it is not counted
-	began    sync.Once
-	drop     func() // ends the retention of deltas; nil: none are retained. Written in began
-	once     sync.Once
-}
-
-var _ engine.Leaver = (*holder)(nil)
-
 // scan acquires the lock for requests that read many runs (statistics and searches), one for each key: several at once
 // would take the processors from all other requests. It also flushes events in memory to the store. The caller must call
 // unlock.
@@ -232,6 +225,20 @@ func (co *core) scan(ctx context.Context, c *caller) (unlock func(), p *problem)
 	return unlock, p
 }
 
+// A holder is a sink that retains the setup of a run, and the deltas of its current model call, until the supervisor has
+// stopped executing the run.
+type holder struct {
+	work      *work
+	setup     *setup
+	bus       *observe.Bus        // may be nil
+	reserved  *memory.Reservation // memory of the run's conversation; nil: it is not counted
+	keepOnce  sync.Once
+	freeOnce  sync.Once
+	endDeltas func() // ends the retention of deltas; nil: none are retained. Written in keepOnce
+}
+
+var _ engine.Leaver = (*holder)(nil)
+
 // hold retains the setup of a run that continues without the request of the caller, and the memory of its conversation.
 func (co *core) hold(c *caller) *holder {
 	co.work.hold(c.setup)
@@ -240,9 +247,9 @@ func (co *core) hold(c *caller) *holder {
 
 // Emit implements [event.Sink]. With the first event, the bus begins to retain deltas.
 func (h *holder) Emit(_ context.Context, e event.Event) {
-	h.began.Do(func() {
+	h.keepOnce.Do(func() {
 		if h.bus != nil {
-			h.drop = h.bus.Keep(e.RunID)
+			h.endDeltas = h.bus.Keep(e.RunID)
 		}
 	})
 }
@@ -252,9 +259,10 @@ func (h *holder) Leave(string) { h.free() }
 
 // free releases the setup and the memory. Further calls have no effect.
 func (h *holder) free() {
-	h.once.Do(func() {
-		if h.began.Do(func() {}); h.drop != nil {
-			h.drop()
+	h.freeOnce.Do(func() {
+		h.keepOnce.Do(func() {}) // a later first event does not begin to retain deltas
+		if h.endDeltas != nil {
+			h.endDeltas()
 		}
 		h.work.release(h.setup)
 		h.reserved.Release()

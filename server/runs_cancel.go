@@ -23,8 +23,8 @@ func (h *inputHandler) cancelRun(w http.ResponseWriter, r *http.Request, c *call
 
 // cancel cancels a run. It returns 200 if the run has ended and 202 if cancellation was requested but has not completed.
 func (h *inputHandler) cancel(ctx context.Context, c *caller, id string) (status int, p *problem) {
-	for retried := false; ; retried = true {
-		status, p = h.tryCancel(ctx, c, id, retried)
+	for retries := 0; ; retries++ {
+		status, p = h.tryCancel(ctx, c, id, retries)
 		if left := gone(ctx); left != nil {
 			return 0, left
 		}
@@ -34,7 +34,7 @@ func (h *inputHandler) cancel(ctx context.Context, c *caller, id string) (status
 	}
 }
 
-// cancelAgain is the status of an attempt to cancel a run whose state changed before the request reached it.
+// cancelAgain is returned instead of a status by an attempt to cancel a run whose state changed before the request reached it.
 const cancelAgain = 0
 
 // resumeRun handles POST /api/runs/{id}/resume: it resumes a suspended run, such as one that was interrupted within a call.
@@ -46,7 +46,7 @@ func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *call
 		return p
 	}
 	defer unlock()
-	v, p := h.viewAny(r.Context(), c, id)
+	v, p := h.viewAs(r.Context(), c, id, c.sees)
 	if p == nil {
 		p = v.Ended()
 	}
@@ -63,18 +63,19 @@ func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *call
 }
 
 // tryCancel makes one attempt to cancel a run. It returns the status of cancel, or cancelAgain if the caller must try again.
-// retried is true if the caller has tried before.
-func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retried bool) (status int, p *problem) {
+// retries is the number of earlier attempts.
+func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retries int) (status int, p *problem) {
 	unlock, p := h.locks.lock(ctx, id)
 	if p != nil {
 		return 0, p
 	}
 	defer unlock()
-	v, p := h.viewAny(ctx, c, id)
+	v, p := h.viewAs(ctx, c, id, c.sees)
 	if p != nil {
 		return 0, p
 	}
-	if f := v.State.Finished; retried && f != nil && f.Reason == lathe.ReasonCancelled {
+	finished := v.State.Finished
+	if retries > 0 && finished != nil && finished.Reason == lathe.ReasonCancelled { // an earlier attempt has cancelled it
 		h.withdraw(id)
 		return http.StatusOK, nil
 	}
@@ -155,7 +156,7 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog
 		return h.rereadRun(ctx, c, v)
 	}
 	h.opts.Supervisor.Notify(id) // this process may have acquired the run
-	status = h.waitLogged(ctx, v, true, func(d event.Data) bool {
+	status = h.waitLogged(ctx, v, untilEnd, func(d event.Data) bool {
 		switch d.(type) {
 		case *event.RunFinished, *event.RunPaused: // the run may have been suspended and released before the signal was stored
 			return true
@@ -173,7 +174,7 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog
 // does not execute it: the run may have ended or been suspended in between. If the log is unchanged, rereadRun returns a
 // problem, and otherwise cancelAgain.
 func (h *inputHandler) rereadRun(ctx context.Context, c *caller, v *runlog.View) (status int, p *problem) {
-	now, p := h.viewAny(ctx, c, v.State.Run.RunID)
+	now, p := h.viewAs(ctx, c, v.State.Run.RunID, c.sees)
 	if p == nil && now.State.LastID == v.State.LastID {
 		p = ownedElsewhere()
 	}

@@ -62,12 +62,8 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 			return p
 		}
 		defer unlock()
-		found, p := h.earlier(r.Context(), c, once)
-		if p != nil {
+		if isDone, p := h.replayed(w, r, c, once, n.status); isDone {
 			return p
-		}
-		if found != "" {
-			return h.replayed(w, r, c, found, n.status)
 		}
 		in.Run.RunID = once.id(h.opts.Now())
 		in.Run.Labels = withOwn(in.Run.Labels, map[string]string{labelFingerprint: once.fingerprint})
@@ -91,10 +87,8 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 	}
 	if began.err != nil { // the first event could not be stored
 		if once != nil && lathe.CodeOf(began.err) == lathe.CodeConflict { // another process has created the run of the key
-			if found, p := h.earlier(r.Context(), c, once); p != nil {
+			if isDone, p := h.replayed(w, r, c, once, n.status); isDone {
 				return p
-			} else if found != "" {
-				return h.replayed(w, r, c, found, n.status)
 			}
 		}
 		return h.runFailed(c, began.err)
@@ -102,10 +96,15 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 	return h.created(w, r, c, id, n.status)
 }
 
-// replayed responds with the run that an earlier request with the same Idempotency-Key created.
-func (h *runsHandler) replayed(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
+// replayed responds with the run that an earlier request with the same Idempotency-Key created. isDone is false, and nothing
+// was written, if there is no such run.
+func (h *runsHandler) replayed(w http.ResponseWriter, r *http.Request, c *caller, key *once, status int) (isDone bool, p *problem) {
+	id, p := h.earlier(r.Context(), c, key)
+	if p != nil || id == "" {
+		return p != nil, p
+	}
 	w.Header().Set("Idempotency-Replayed", "true")
-	return h.created(w, r, c, id, status)
+	return true, h.created(w, r, c, id, status)
 }
 
 // created responds with the run and its address in the header Location.

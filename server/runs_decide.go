@@ -43,14 +43,14 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 		return p
 	}
 	defer unlock()
-	v, ownsRun, p := h.viewToDecide(r.Context(), c, id)
+	v, p := h.viewToDecide(r.Context(), c, id)
 	if p != nil {
 		return p
 	}
 	if !c.key.mayDecide(v.State.Run.Principal) {
 		return mayNotDecide()
 	}
-	status, p := h.decide(r.Context(), c.acting(ownsRun), v, r.PathValue("call"), &d, c.decider())
+	status, p := h.decide(r.Context(), c.acting(v.State.Run.Principal), v, r.PathValue("call"), &d, c.decider())
 	if p != nil {
 		return p
 	}
@@ -92,7 +92,11 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, ca
 	case err != nil, !queued && executesHere: // another decision was first; if it is queued here, the run is about to read it
 		return 0, h.alreadyDecided(ctx, v, o.ID)
 	}
-	return h.apply(ctx, c, v, executesHere, func(d event.Data) bool {
+	wait := waitForAny
+	if executesHere {
+		wait = waitForSuspended
+	}
+	return h.apply(ctx, c, v, wait, func(d event.Data) bool {
 		e, ok := d.(*event.ApprovalResolved)
 		return ok && e.ToolCallID == o.ID
 	})

@@ -96,7 +96,7 @@ func (h *removalHandler) remove(ctx context.Context, c *caller, id string) *prob
 		return p
 	}
 	defer unlock()
-	v, p := h.viewAny(ctx, c, id)
+	v, p := h.viewAs(ctx, c, id, c.sees)
 	switch {
 	case p != nil:
 		return p

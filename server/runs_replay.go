@@ -42,20 +42,21 @@ type replayRequest struct {
 // replayRun handles POST /api/runs/{id}/replay: it starts a new detached run, of the caller's key, with the conversation
 // that a recorded run began with.
 func (h *runsHandler) replayRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+	id := r.PathValue("id")
 	req, p := readReplay(c.body)
-	var record []event.Event
-	if p == nil {
-		record, p = h.record(r.Context(), c, r.PathValue("id"))
-	}
-	var n *newRun
-	if p == nil {
-		n, p = h.planReplay(r.Context(), c, req, record)
-	}
 	if p != nil {
 		return p
 	}
-	runinput.Of(n.in).Replays = r.PathValue("id")
-	n.request = append([]byte(runinput.Of(n.in).Replays+"\n"), c.body...)
+	record, p := h.record(r.Context(), c, id)
+	if p != nil {
+		return p
+	}
+	n, p := h.planReplay(r.Context(), c, req, record)
+	if p != nil {
+		return p
+	}
+	runinput.Of(n.in).Replays = id
+	n.request = append([]byte(id+"\n"), c.body...)
 	return h.beginRun(w, r, c, n)
 }
 
@@ -69,22 +70,23 @@ func readReplay(body []byte) (*replayRequest, *problem) {
 	if p != nil {
 		return nil, p
 	}
-	settings := []byte(`{"model":"-","prompt":"-"}`)
-	p = eachMember(body, "", []string{"model", "settings", "tools", "session"}, func(at, _ string, v []byte) *problem {
-		switch at {
+	settings := []byte(`{"model":"-","prompt":"-"}`) // readRunRequest requires a model and a prompt, which are not used
+	p = eachMember(body, "", []string{"model", "settings", "tools", "session"}, func(name, _ string, v []byte) *problem {
+		switch name {
 		case "model":
 			req.named = true
-			return take(v, &req.model, at, "a text")
+			return take(v, &req.model, name, "a text")
 		case "tools":
-			return word(v, &req.tools, at, toolsRecorded, toolsLive)
+			return word(v, &req.tools, name, toolsRecorded, toolsLive)
 		case "session":
-			return req.options.member(at, at, v)
+			return req.options.member(name, name, v)
 		default:
-			if p := eachMember(v, at, replaySettings, func(string, string, []byte) *problem { return nil }); p != nil {
+			if p := eachMember(v, name, replaySettings, func(string, string, []byte) *problem { return nil }); p != nil {
 				return p
 			}
-			if rest := v[1:]; rest[rawjson.SkipSpace(rest, 0)] != '}' {
-				settings = append([]byte(`{"model":"-","prompt":"-",`), rest...)
+			members := v[1:] // without the opening brace
+			if members[rawjson.SkipSpace(members, 0)] != '}' {
+				settings = append([]byte(`{"model":"-","prompt":"-",`), members...)
 			}
 			return nil
 		}
@@ -121,16 +123,11 @@ func (h *runsHandler) record(ctx context.Context, c *caller, id string) (record 
 // planReplay makes the input of the new run: the conversation of the record, with the settings and limits that any request
 // of the caller for that model gets.
 func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequest, record []event.Event) (*newRun, *problem) {
-	old, err := loop.Began(&record[0])
-	switch {
-	case record[0].Removed > 0:
-		return nil, contentRemoved()
-	case err != nil:
-		return nil, notReplayable(problems.Cause(err))
-	case len(old.Messages) == 0:
-		return nil, conflict("not_replayable", "The store does not have what the run began with.")
+	old, p := recordedInput(record)
+	if p == nil {
+		p = h.checkSize(ctx, c, old.Messages)
 	}
-	if p := h.checkSize(ctx, c, old.Messages); p != nil {
+	if p != nil {
 		return nil, p
 	}
 	if !req.named {
@@ -143,42 +140,63 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	if old.Settings != nil && given.choice.Mode == "" {
 		given.choice = old.Settings.ToolChoice
 	}
-	if bad := given.checkRecorded(); bad != "" {
-		return nil, notReplayable(bad)
+	if fault := given.checkRecorded(); fault != "" {
+		return nil, notReplayable(fault)
 	}
-	p := &plan{}
-	if bad := h.makePlan(ctx, c, given, p); bad != nil {
-		return nil, bad
+	plan := &plan{}
+	if p := h.makePlan(ctx, c, given, plan); p != nil {
+		return nil, p
 	}
+	in := &plan.in
 	if old.Allow != nil {
-		if p.in.Allow == nil {
-			p.in.Allow = c.toolNames()
+		if in.Allow == nil {
+			in.Allow = c.toolNames()
 		}
-		p.in.Allow = slices.DeleteFunc(slices.Clone(p.in.Allow), func(name string) bool { return !slices.Contains(old.Allow, name) })
+		in.Allow = slices.DeleteFunc(slices.Clone(in.Allow), func(name string) bool { return !slices.Contains(old.Allow, name) })
 	}
-	n := &newRun{in: &p.in, status: http.StatusAccepted}
 	if req.tools == toolsLive {
-		p.in.Park, n.loop, n.named = true, p.model.Loop, true
-		return n, nil
+		in.Park = true
+		return &newRun{loop: plan.model.Loop, in: in, status: http.StatusAccepted, named: true}, nil
 	}
+	l, p := c.replayLoop(req.model, record)
+	if p != nil {
+		return nil, p
+	}
+	// Calls of client tools get recorded results, too. So the run is never suspended, and need not be resumable.
+	if in.Allow != nil {
+		in.Allow = append(slices.Clone(in.Allow), namesOf(in.ClientTools)...) // a copy: the slice may belong to the key
+	}
+	in.ClientTools = nil
+	return &newRun{loop: l, in: in, status: http.StatusAccepted}, nil
+}
+
+// recordedInput returns the input that a recorded run began with.
+func recordedInput(record []event.Event) (*loop.Input, *problem) {
+	in, err := loop.Began(&record[0])
+	switch {
+	case record[0].Removed > 0:
+		return nil, contentRemoved()
+	case err != nil:
+		return nil, notReplayable(problems.Cause(err))
+	case len(in.Messages) == 0:
+		return nil, conflict("not_replayable", "The store does not have what the run began with.")
+	}
+	return in, nil
+}
+
+// replayLoop returns the loop that repeats a recorded run with the results of its log.
+func (c *access) replayLoop(model string, record []event.Event) (*loop.Loop, *problem) {
 	if c.setup.Replay == nil {
 		return nil, conflict("replay_unavailable", `This gateway repeats no run with recorded results; "tools": "live" calls the tools again.`)
 	}
-	if n.loop, err = c.setup.Replay(req.model, record); err != nil {
-		if lathe.CodeOf(err) == lathe.CodeContentRemoved {
-			return nil, contentRemoved()
-		}
+	l, err := c.setup.Replay(model, record)
+	switch {
+	case lathe.CodeOf(err) == lathe.CodeContentRemoved:
+		return nil, contentRemoved()
+	case err != nil:
 		return nil, notReplayable(problems.Cause(err))
 	}
-	// Calls of client tools get recorded results, too. So the run is never suspended, and need not be resumable.
-	if p.in.Allow != nil {
-		p.in.Allow = slices.Clone(p.in.Allow) // a copy: the slice may belong to the key
-		for _, t := range p.in.ClientTools {
-			p.in.Allow = append(p.in.Allow, t.Name)
-		}
-	}
-	p.in.ClientTools = nil
-	return n, nil
+	return l, nil
 }
 
 // checkRecorded returns the first fault of a record that the server would refuse in a request of a client, or "". Records

@@ -115,7 +115,7 @@ func (h *inputHandler) applyResults(ctx context.Context, c *caller, v *runlog.Vi
 		return 0, p
 	}
 	missing := len(results)
-	return h.apply(ctx, c, v, false, func(d event.Data) bool {
+	return h.apply(ctx, c, v, waitForAny, func(d event.Data) bool {
 		if e, ok := d.(*event.ToolCallResult); ok {
 			if _, mine := results[e.ToolCallID]; mine {
 				missing--

@@ -16,65 +16,86 @@ import (
 // logTimeout is how long a request waits until the log of the run contains the effect of the request.
 const logTimeout = 5 * time.Second
 
-// apply makes the run read its stored signals, now or when it is suspended next. It returns 200 if settles has matched an
-// event of the log, and 202 if the signal has not been applied yet. If later is true and the run is in progress, it returns
-// 202 without waiting. The caller must have locked the run.
-func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, later bool, settles func(event.Data) bool) (int, *problem) {
+// A signal (an approval, the result of a client call) is stored before the run is notified. A run in progress then reads it
+// when it is suspended next, and a suspended run is resumed. The request waits until the log of the run has the effect.
+
+// A runState says who executes a run that has a new signal.
+type runState int
+
+const (
+	inProgress        runState = iota // this process or another one executes the run
+	resumedHere                       // the run was suspended, and this process has resumed it
+	acquiredElsewhere                 // the run was suspended, and another process has acquired it
+	unowned                           // the run is suspended, and another process will acquire it
+)
+
+// A waitRule says for which runs a request waits.
+type waitRule int
+
+const (
+	waitForAny       waitRule = iota
+	waitForSuspended          // not for a run in progress
+)
+
+// apply makes the run read its stored signals. It returns 200 if settles has matched an event of the log, and 202 if the
+// signal has not been applied yet. The caller must have locked the run.
+func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, wait waitRule, settles func(event.Data) bool) (int, *problem) {
 	if v.Stepped() != nil {
 		return h.applyStepped(ctx, c, v, WakeInput, settles)
 	}
-	v, goesOn, p := h.notify(ctx, c, v)
-	if p == nil && !goesOn {
-		goesOn, later, p = h.resumeHere(ctx, c, v)
-	}
+	v, state, p := h.deliver(ctx, c, v)
 	switch {
 	case p != nil:
 		return 0, p
-	case later:
-		return http.StatusAccepted, nil
+	case state == resumedHere:
+		return h.waitLogged(ctx, v, untilPaused, settles), nil
+	case state == acquiredElsewhere, state == inProgress && wait == waitForAny:
+		return h.waitLogged(ctx, v, untilEnd, settles), nil
 	}
-	return h.waitLogged(ctx, v, goesOn, settles), nil
+	return http.StatusAccepted, nil
 }
 
-// notify makes a run in progress read its stored signals. It returns the current view of the run, and whether the run is in
-// progress, in this process or in another.
-func (h *inputHandler) notify(ctx context.Context, c *caller, v *runlog.View) (now *runlog.View, goesOn bool, p *problem) {
+// deliver makes the run read its stored signals: it notifies a run in progress, and resumes a suspended one. It returns the
+// current view of the run.
+func (h *inputHandler) deliver(ctx context.Context, c *caller, v *runlog.View) (*runlog.View, runState, *problem) {
 	id := v.State.Run.RunID
 	switch {
 	case h.opts.Supervisor.Notify(id):
-		return v, true, nil
+		return v, inProgress, nil
 	case h.inflight.find(id) != nil:
 		h.resumeLater(ctx, c, id)
-		return v, true, nil
-	case v.State.Paused != "":
-		return v, false, nil
+		return v, inProgress, nil
+	case v.State.Paused == "": // the run was in progress when v was read, and may be suspended by now
+		var p *problem
+		if v, p = h.view(ctx, c, id); p == nil {
+			p = v.Ended()
+		}
+		switch {
+		case p != nil:
+			return nil, 0, p
+		case v.State.Paused == "" && h.shared == nil:
+			return nil, 0, ownedElsewhere()
+		case v.State.Paused == "":
+			return v, inProgress, nil
+		}
 	}
-	now, p = h.view(ctx, c, id) // the run was in progress when v was read, and may be suspended by now
-	if p == nil {
-		p = now.Ended()
-	}
-	if p != nil {
-		return nil, false, p
-	}
-	if goesOn = now.State.Paused == ""; goesOn && h.shared == nil {
-		return nil, false, ownedElsewhere()
-	}
-	return now, goesOn, nil
+	state, p := h.resumeHere(ctx, c, v)
+	return v, state, p
 }
 
-// resumeHere resumes a suspended run, which then reads its stored signals. goesOn is true if another process has acquired
-// the run before, and later is true if another process will acquire it.
-func (h *inputHandler) resumeHere(ctx context.Context, c *caller, v *runlog.View) (goesOn, later bool, p *problem) {
-	p = h.resume(ctx, c, v, nil)
+// resumeHere resumes a suspended run. If the store is shared, another process may have acquired the run first, or will
+// acquire it because this process takes no runs.
+func (h *inputHandler) resumeHere(ctx context.Context, c *caller, v *runlog.View) (runState, *problem) {
+	p := h.resume(ctx, c, v, nil)
 	if p != nil && h.shared != nil {
 		switch p.Code {
 		case "run_changed":
-			return true, false, nil
+			return acquiredElsewhere, nil
 		case "overloaded", "draining":
-			return false, true, nil
+			return unowned, nil
 		}
 	}
-	return false, false, p // after a problem the signal is stored, and the client may repeat the request
+	return resumedHere, p // after a problem the signal is stored, and the client may repeat the request
 }
 
 // resume resumes a suspended run with the results of client calls in answers. The caller must have locked the run.
@@ -130,7 +151,7 @@ func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 		}
 		defer unlock()
 		v, p := h.view(ctx, &own, id)
-		if p == nil && v.State.Paused != "" && v.State.Finished == nil && !h.executes(id) && h.saidSince(ctx, v) {
+		if p == nil && v.State.Paused != "" && v.State.Finished == nil && !h.executes(id) && h.hasInput(ctx, v) {
 			p = h.resume(ctx, &own, v, nil)
 		}
 		if p != nil {
@@ -139,34 +160,30 @@ func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 	}()
 }
 
-// saidSince reports whether the store contains a signal that the suspended run waits for.
-func (h *inputHandler) saidSince(ctx context.Context, v *runlog.View) bool {
+// hasInput reports whether the store contains a signal that the suspended run waits for.
+func (h *inputHandler) hasInput(ctx context.Context, v *runlog.View) bool {
 	signals, err := h.signals.Signals(ctx, v.State.Run.RunID)
-	return err == nil && slices.ContainsFunc(signals, func(f store.Signal) bool {
-		o := v.OpenCall(f.Key)
-		return o != nil && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked)
+	return err == nil && slices.ContainsFunc(signals, func(s store.Signal) bool {
+		call := v.OpenCall(s.Key)
+		return call != nil && (s.Kind == store.SignalResult || s.Kind == store.SignalApproval && call.Asked)
 	})
 }
 
-// waitLogged reads the events after v until settles returns true for one, and then returns 200. It returns 202 if the run
-// ends first, is suspended first, or logTimeout is over. If goesOn is true the run is known to resume, and being suspended
-// does not end the wait.
-func (h *inputHandler) waitLogged(ctx context.Context, v *runlog.View, goesOn bool, settles func(event.Data) bool) (status int) {
+// waitLogged reads the events after v until settles returns true for one, and then returns 200. It returns 202 if the watch
+// ends first by its rule, or logTimeout is over.
+func (h *inputHandler) waitLogged(ctx context.Context, v *runlog.View, until followMode, settles func(event.Data) bool) (status int) {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	status = http.StatusAccepted
-	x := &watch{views: h.runViews, runID: v.State.Run.RunID, last: v.State.LastID, sub: h.opts.Bus.Subscribe(v.State.Run.RunID)}
-	defer func() { x.sub.Close() }()
-	if !goesOn {
-		x.follow = "pause"
-	}
-	x.sink = func(e *event.Event) {
+	w := newWatch(h.runViews, v.State.Run.RunID, v.State.LastID, until)
+	defer w.unsubscribe()
+	w.sink = func(e *event.Event) {
 		if settles(e.Data) {
 			status = http.StatusOK
 			cancel()
 		}
 	}
-	_ = x.run(ctx)
+	_ = w.run(ctx)
 	return status
 }
 

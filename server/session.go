@@ -78,45 +78,36 @@ func (s *sessions) link(k *Key) (token string, one *session, p *problem) {
 	return s.add(s.links, k, linkLife, maxLinks, "sign-in links")
 }
 
-// add adds a session, or a link, of the key to the map under a random id. If the key has most entries, the oldest is
-// removed.
-func (s *sessions) add(of map[idHash]*session, k *Key, life time.Duration, most int, what string) (id string, one *session, p *problem) {
+// add adds a session, or a link, of the key to the entries under a random id. It removes expired entries and, if the key has
+// most entries, its oldest one.
+func (s *sessions) add(entries map[idHash]*session, k *Key, life time.Duration, most int, what string) (id string, added *session, p *problem) {
 	id = randomID()
 	now := s.now()
-	one = &session{principal: k.Name, secret: k.hash(), identity: k.identity, settings: k.settings, csrf: randomID(), began: now, expires: k.until(now.Add(life))}
+	added = &session{principal: k.Name, secret: k.hash(), identity: k.identity, settings: k.settings, csrf: randomID(), began: now, expires: k.until(now.Add(life))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !put(of, hashOf(id), one, most, now) {
+	ofKey := 0
+	var oldest idHash
+	for hash, entry := range entries {
+		switch {
+		case !now.Before(entry.expires):
+			delete(entries, hash)
+		case entry.principal == k.Name:
+			if ofKey == 0 || entry.began.Before(entries[oldest].began) {
+				oldest = hash
+			}
+			ofKey++
+		}
+	}
+	if ofKey >= most {
+		delete(entries, oldest)
+	}
+	if len(entries) >= maxSessions {
 		return "", nil, unavailable("too_many_sessions", time.Minute,
 			"The gateway holds %d %s, and takes no more until one ends: try again later, or send the API key with each request.", maxSessions, what)
 	}
-	return id, one, nil
-}
-
-// put adds an entry, and returns false if the map is full. It removes expired entries and, if the principal has most
-// entries, its oldest one.
-func put(of map[idHash]*session, at idHash, one *session, most int, now time.Time) bool {
-	n := 0
-	var oldest idHash
-	var since time.Time
-	for h, o := range of {
-		switch {
-		case !now.Before(o.expires):
-			delete(of, h)
-		case o.principal == one.principal:
-			if n++; since.IsZero() || o.began.Before(since) {
-				oldest, since = h, o.began
-			}
-		}
-	}
-	if n >= most {
-		delete(of, oldest)
-	}
-	if len(of) >= maxSessions {
-		return false
-	}
-	of[at] = one
-	return true
+	entries[hashOf(id)] = added
+	return id, added, nil
 }
 
 // redeem ends the sign-in link with the token and returns its key; nil if there is no such link, or it or its key is no
@@ -172,15 +163,15 @@ func (s *setup) keyOf(one *session) *Key {
 		}
 		return nil
 	}
-	for i := range s.Keys {
-		if k := &s.Keys[i]; k.Name == one.principal {
-			now := k.hash()
-			if subtle.ConstantTimeCompare(now[:], one.secret[:]) == 1 {
-				return k
-			}
-		}
+	k := s.keyNamed(one.principal)
+	if k == nil {
+		return nil
 	}
-	return nil
+	now := k.hash()
+	if subtle.ConstantTimeCompare(now[:], one.secret[:]) != 1 {
+		return nil
+	}
+	return k
 }
 
 // takesSession reports whether the route accepts the cookie of a session instead of a key: the routes that the console
@@ -197,23 +188,23 @@ type signIns struct {
 	waiting  chan struct{} // contains one element for each sign-in that waits for the issuer
 }
 
-// signedIn returns the session of a request without a key, and the key of the session. All results are nil if the request
-// has no cookie of a session or the route accepts none.
-func (g *signIns) signedIn(r *http.Request, c *caller, rt *route) (*session, *Key, *problem) {
+// signedIn returns the key of the session of a request without a key. Both results are nil if the request has no cookie of a
+// session or the route accepts none.
+func (g *signIns) signedIn(r *http.Request, c *caller, rt *route) (*Key, *problem) {
 	id := cookieOf(r)
 	if id == "" || !c.console || !rt.takesSession() {
-		return nil, nil, nil
+		return nil, nil
 	}
 	one, k := g.sessions.find(c.setup, id)
 	switch site := r.Header.Get("Sec-Fetch-Site"); {
 	case site != "" && site != "same-origin" && site != "none":
-		return nil, nil, forbidden("unknown_origin", "A session is for the pages of this gateway only: send an API key.")
+		return nil, forbidden("unknown_origin", "A session is for the pages of this gateway only: send an API key.")
 	case k == nil:
-		return nil, nil, unauthorized("session_expired", "The session has ended: sign in again.")
+		return nil, unauthorized("session_expired", "The session has ended: sign in again.")
 	case !safeMethod(r.Method) && subtle.ConstantTimeCompare([]byte(r.Header.Get(csrfHeader)), []byte(one.csrf)) != 1:
-		return nil, nil, forbidden("csrf_token_required", "A request of a session that changes something needs the header %s with the csrf_token of GET /api/session.", csrfHeader)
+		return nil, forbidden("csrf_token_required", "A request of a session that changes something needs the header %s with the csrf_token of GET /api/session.", csrfHeader)
 	}
-	return one, k, nil
+	return k, nil
 }
 
 func safeMethod(m string) bool {
@@ -245,17 +236,18 @@ func cookieOf(r *http.Request) string {
 	return ""
 }
 
-// setCookie sets or, if id is "", removes the cookie of a session. The cookie is Secure if secure is true, or if the page
-// was loaded over TLS, also through a proxy that terminates TLS: the browser reports that in the Origin header.
-func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.Time, secure bool) {
-	ck := &http.Cookie{Name: cookieName(r), Value: id, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: secure || r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")}
-	if id == "" {
-		ck.MaxAge = -1
-	} else {
-		ck.Expires = expires.UTC()
-	}
-	http.SetCookie(w, ck)
+// sessionCookie returns the cookie of a session. It is Secure if the page was loaded over TLS, also through a proxy that
+// terminates TLS: the browser reports that in the Origin header.
+func sessionCookie(r *http.Request, id string) *http.Cookie {
+	return &http.Cookie{Name: cookieName(r), Value: id, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")}
+}
+
+// removeCookie makes the browser remove the cookie of its session.
+func removeCookie(w http.ResponseWriter, r *http.Request) {
+	cookie := sessionCookie(r, "")
+	cookie.MaxAge = -1
+	http.SetCookie(w, cookie)
 }
 
 // SignInLink returns a URL fragment of the form "signin=TOKEN", which signs a browser in to the console as the key with this name, for a
@@ -265,16 +257,15 @@ func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.T
 func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err error) {
 	setup := g.work.begin()
 	defer g.work.end(setup)
-	for i := range setup.Keys {
-		if setup.Keys[i].Name == key {
-			token, link, p := g.browsers.sessions.link(&setup.Keys[i])
-			if p != nil {
-				return "", time.Time{}, invalid("sign in", errors.New(p.Message))
-			}
-			return signInFragment(token), link.expires, nil
-		}
+	k := setup.keyNamed(key)
+	if k == nil {
+		return "", time.Time{}, invalid("sign in", fmt.Errorf("there is no key %q", key))
 	}
-	return "", time.Time{}, invalid("sign in", fmt.Errorf("there is no key %q", key))
+	token, link, p := g.browsers.sessions.link(k)
+	if p != nil {
+		return "", time.Time{}, invalid("sign in", errors.New(p.Message))
+	}
+	return signInFragment(token), link.expires, nil
 }
 
 func signInFragment(token string) string { return "signin=" + token }

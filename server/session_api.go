@@ -66,7 +66,7 @@ func (g *signIns) showSession(w http.ResponseWriter, r *http.Request, c *caller)
 		if one, k := g.sessions.find(c.setup, id); k != nil {
 			return answer(w, c.sessionBody(one, k))
 		}
-		setCookie(w, r, "", time.Time{}, false)
+		removeCookie(w, r)
 	}
 	return answer(w, c.sessionBody(nil, nil))
 }
@@ -81,14 +81,16 @@ func (g *signIns) signIn(w http.ResponseWriter, r *http.Request, c *caller) *pro
 		Key   string `json:"key"`
 		Token string `json:"link_token"`
 	}
-	p := readObject(c.body, &given, `{"key":"…"}`)
+	if p := readObject(c.body, &given, `{"key":"…"}`); p != nil {
+		return p
+	}
 	var k *Key
+	var p *problem
 	switch {
-	case p != nil:
 	case !c.setup.needsKey():
-		p = noKeys()
+		return noKeys()
 	case (given.Key == "") == (given.Token == ""):
-		p = badRequest("key", "Send either key or link_token.")
+		return badRequest("key", "Send either key or link_token.")
 	case given.Token == "":
 		k, p = c.setup.holder(r.Context(), given.Key)
 	default:
@@ -102,21 +104,24 @@ func (g *signIns) signIn(w http.ResponseWriter, r *http.Request, c *caller) *pro
 	if old := cookieOf(r); old != "" {
 		g.sessions.end(old)
 	}
-	one, p := g.begin(w, r, c, k, false)
+	cookie, one, p := g.begin(r, c, k)
 	if p != nil {
 		return p
 	}
+	http.SetCookie(w, cookie)
 	return answer(w, c.sessionBody(one, k))
 }
 
-// begin begins a session of the key and sets its cookie.
-func (g *signIns) begin(w http.ResponseWriter, r *http.Request, c *caller, k *Key, secure bool) (*session, *problem) {
+// begin begins a session of the key, and returns its cookie.
+func (g *signIns) begin(r *http.Request, c *caller, k *Key) (*http.Cookie, *session, *problem) {
 	id, one, p := g.sessions.begin(k)
-	if p == nil {
-		c.key = k // the request log shows the key
-		setCookie(w, r, id, one.expires, secure)
+	if p != nil {
+		return nil, nil, p
 	}
-	return one, p
+	c.key = k // the request log shows the key
+	cookie := sessionCookie(r, id)
+	cookie.Expires = one.expires.UTC()
+	return cookie, one, nil
 }
 
 func noKeys() *problem {
@@ -127,7 +132,7 @@ func noKeys() *problem {
 func (g *signIns) signOut(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if id := cookieOf(r); id != "" {
 		g.sessions.end(id)
-		setCookie(w, r, "", time.Time{}, false)
+		removeCookie(w, r)
 	}
 	return answerNothing(w)
 }

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Under TLS no other host and no port without TLS can set the cookies of sessions and sign-ins: browsers take a name with __Host-
@@ -19,7 +18,7 @@ func TestCookiesAreOfTheHostUnderTLS(t *testing.T) {
 			r.TLS = &tls.ConnectionState{}
 		}
 		w := httptest.NewRecorder()
-		setCookie(w, r, "id", time.Now(), false)
+		http.SetCookie(w, sessionCookie(r, "id"))
 		setSignInCookie(w, r, &caller{access: access{setup: &setup{}}}, "state")
 		for _, ck := range w.Result().Cookies() {
 			if strings.HasPrefix(ck.Name, "__Host-lathe_") != secure || !strings.HasSuffix(ck.Name, "_8443") {

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -104,9 +105,12 @@ func (g *signIns) finishSignIn(w http.ResponseWriter, r *http.Request, c *caller
 	if p != nil {
 		return p
 	}
-	if _, p := g.begin(w, r, c, k, c.secure(r)); p != nil {
+	cookie, _, p := g.begin(r, c, k)
+	if p != nil {
 		return p
 	}
+	cookie.Secure = cookie.Secure || c.secure(r) // the request of a redirect has no Origin
+	http.SetCookie(w, cookie)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address contains the code
 	http.Redirect(w, r, "/", http.StatusSeeOther)
@@ -119,15 +123,9 @@ func (g *signIns) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
 	if provider == nil {
 		return nil, noSignIn()
 	}
-	s, q := &SignIn{Redirect: c.setup.address(r) + signInCallback}, r.URL.Query()
-	if all := r.CookiesNamed(signInCookie(r)); len(all) == 1 {
-		if parts := strings.Split(all[0].Value, "."); len(parts) == 3 {
-			s.State, s.Nonce, s.Verifier = parts[0], parts[1], parts[2]
-		}
-	}
-	random := len(randomID())
+	s, q := signInOf(r), r.URL.Query()
 	switch code, state, issuer := q.Get("code"), q.Get("state"), q.Get("iss"); {
-	case len(s.State) != random || len(s.Nonce) != random || len(s.Verifier) != random || subtle.ConstantTimeCompare([]byte(state), []byte(s.State)) != 1:
+	case s == nil, subtle.ConstantTimeCompare([]byte(state), []byte(s.State)) != 1:
 		return nil, unauthorized("invalid_link", "This browser has not begun this sign-in, or began it more than 10 minutes ago: sign in again.")
 	case issuer != "" && issuer != provider.Issuer():
 		return nil, signInFailed(errors.New("the answer is from another issuer"))
@@ -141,6 +139,7 @@ func (g *signIns) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
 			return nil, p
 		}
 		defer release()
+		s.Redirect = c.setup.address(r) + signInCallback
 		id, err := provider.FinishSignIn(r.Context(), s, code)
 		if err != nil {
 			return nil, signInFailed(err)
@@ -150,6 +149,21 @@ func (g *signIns) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
 		}
 		return nil, noProfile()
 	}
+}
+
+// signInOf returns the sign-in that the browser has begun, from its cookie, which has the form STATE.NONCE.VERIFIER. It
+// returns nil if there is no such cookie.
+func signInOf(r *http.Request) *SignIn {
+	all := r.CookiesNamed(signInCookie(r))
+	if len(all) != 1 {
+		return nil
+	}
+	parts := strings.Split(all[0].Value, ".")
+	length := len(randomID()) // of each part
+	if len(parts) != 3 || slices.ContainsFunc(parts, func(part string) bool { return len(part) != length }) {
+		return nil
+	}
+	return &SignIn{State: parts[0], Nonce: parts[1], Verifier: parts[2]}
 }
 
 // secure reports whether browsers reach the server over TLS.

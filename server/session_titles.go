@@ -82,44 +82,44 @@ func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, 
 		Pinned *bool   `json:"pinned"`
 	}
 	id := r.PathValue("id")
-	p := readObject(c.body, &given, `{"title":"…","pinned":true}`)
-	var title string
-	if p == nil && given.Title != nil {
+	if p := readObject(c.body, &given, `{"title":"…","pinned":true}`); p != nil {
+		return p
+	}
+	title := ""
+	if given.Title != nil {
 		title = strings.Join(strings.Fields(*given.Title), " ")
 	}
 	values, ok := h.opts.Index.(store.ValueKeeper)
 	switch {
-	case p != nil:
 	case given.Title == nil && given.Pinned == nil:
-		p = badRequest("title", "title and pinned are missing: one of them is needed.")
+		return badRequest("title", "title and pinned are missing: one of them is needed.")
 	case len(title) > maxSessionTitle || !utf8.ValidString(title):
-		p = badRequest("title", "title is a text of at most %d bytes.", maxSessionTitle)
+		return badRequest("title", "title is a text of at most %d bytes.", maxSessionTitle)
 	case !ok:
-		p = notFound("not_found", "The store of this gateway keeps no titles.")
-	default:
-		var run store.RunSummary
-		if run, p = h.newestRun(r.Context(), c, &store.RunFilter{SessionID: id}); p == nil && run.RunID == "" {
-			p = noSession()
-		}
+		return notFound("not_found", "The store of this gateway keeps no titles.")
 	}
-	if p != nil {
+	run, p := h.newestRun(r.Context(), c, &store.RunFilter{SessionID: id})
+	switch {
+	case p != nil:
 		return p
+	case run.RunID == "":
+		return noSession()
 	}
-	kept, err := h.titles(r.Context(), c.key.Name, nil)
+	titles, err := h.titles(r.Context(), c.key.Name, nil)
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	said := kept[id]
+	changed := titles[id]
+	changed.Session = id
 	if given.Title != nil {
-		said.Title = title
+		changed.Title = title
 	}
 	if given.Pinned != nil {
-		said.Pinned = *given.Pinned
+		changed.Pinned = *given.Pinned
 	}
-	said.Session = id
-	var value []byte
-	if said.Title != "" || said.Pinned {
-		value, _ = json.Marshal(said) // encoding strings does not fail
+	var value []byte // nil deletes the title
+	if changed.Title != "" || changed.Pinned {
+		value, _ = json.Marshal(changed) // encoding strings does not fail
 	}
 	return removed(w, h.storeFailed(c, values.SetValue(r.Context(), titleName(c.key.Name, id), value)))
 }

@@ -52,32 +52,26 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 		return p
 	}
 	defer unlock()
-	all, whole, err := h.sessionsOf(r.Context(), c.key.Name)
+	all, complete, err := h.sessionsOf(r.Context(), c.key.Name)
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	known := map[string]bool{}
-	for i := range all {
-		known[all[i].ID] = true
-	}
-	if !whole {
-		known = nil // there may be older sessions, whose titles must stay
+	var known map[string]bool // stays nil if there may be older sessions, whose titles must stay
+	if complete {
+		known = map[string]bool{}
+		for i := range all {
+			known[all[i].ID] = true
+		}
 	}
 	titles, err := h.titles(r.Context(), c.key.Name, known)
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	matching, searched, err := h.sessionsWith(r.Context(), c.key.Name, search)
+	matching, searchedAll, err := h.sessionsWith(r.Context(), c.key.Name, search)
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	place := func(s sessionRow) int {
-		if titles[s.ID].Pinned {
-			return 0
-		}
-		return 1
-	}
-	slices.SortStableFunc(all, func(a, b sessionRow) int { return place(a) - place(b) })
+	pinnedFirst(all, titles)
 	if after != "" {
 		at := slices.IndexFunc(all, func(s sessionRow) bool { return s.ID == after })
 		if at < 0 {
@@ -88,9 +82,9 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	var page []sessionRow
 	next := ""
 	for _, s := range all {
-		given := titles[s.ID]
-		if s.Title, s.Pinned = given.Title, given.Pinned; s.Title == "" { // the log is read only if no title was given
-			s.Title = question(begun(r.Context(), h.opts.Index, s.first), false)
+		s.Title, s.Pinned = titles[s.ID].Title, titles[s.ID].Pinned
+		if s.Title == "" { // the log is read only if no title was given
+			s.Title = cmp.Or(questions(begun(r.Context(), h.opts.Index, s.first))...)
 		}
 		if !matching[s.ID] && !strings.Contains(strings.ToLower(s.Title), search) {
 			continue
@@ -101,13 +95,24 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 		}
 		page = append(page, s)
 	}
-	return answerList(w, page, next, !whole || !searched)
+	return answerPart(w, page, next, !complete || !searchedAll)
 }
 
-// sessionsOf returns the sessions of a principal without their titles, the one with the newest run first. whole is false if
-// maxSessionRuns was reached, so older sessions may be missing.
-func (h *sessionsHandler) sessionsOf(ctx context.Context, principal string) (all []sessionRow, whole bool, err error) {
-	at := map[string]int{}
+// pinnedFirst moves the pinned sessions before the others.
+func pinnedFirst(all []sessionRow, titles map[string]sessionTitle) {
+	rank := func(s sessionRow) int {
+		if titles[s.ID].Pinned {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b sessionRow) int { return rank(a) - rank(b) })
+}
+
+// sessionsOf returns the sessions of a principal without their titles, the one with the newest run first. complete is false
+// if maxSessionRuns was reached, so older sessions may be missing.
+func (h *sessionsHandler) sessionsOf(ctx context.Context, principal string) (all []sessionRow, complete bool, err error) {
+	at := map[string]int{} // the index in all, by session id
 	f := &store.RunFilter{Principal: principal}
 	seen := 0
 	for r, err := range f.All(ctx, h.opts.Index) {
@@ -132,9 +137,9 @@ func (h *sessionsHandler) sessionsOf(ctx context.Context, principal string) (all
 	return all, true, nil
 }
 
-// sessionsWith returns the ids of the sessions of a principal that have a run with the text. It reads one page of the search; whole is false if
-// there are more. For "" it returns none.
-func (h *sessionsHandler) sessionsWith(ctx context.Context, principal, text string) (ids map[string]bool, whole bool, err error) {
+// sessionsWith returns the ids of the sessions of a principal that have a run with the text. It reads one page of the search;
+// complete is false if there are more. For "" it returns none.
+func (h *sessionsHandler) sessionsWith(ctx context.Context, principal, text string) (ids map[string]bool, complete bool, err error) {
 	if text == "" {
 		return nil, true, nil
 	}
@@ -146,26 +151,35 @@ func (h *sessionsHandler) sessionsWith(ctx context.Context, principal, text stri
 	return ids, next == "", err
 }
 
-// begun returns the first event of a run; an empty one if the run was deleted in the meantime.
-func begun(ctx context.Context, index store.RunIndex, runID string) *event.RunStarted {
-	for e, err := range index.Read(ctx, runID, 0) {
-		if d, ok := e.Data.(*event.RunStarted); ok && err == nil {
-			return d
+// eventAfter returns the data of the event that follows the one with the id after; nil if none exists, as when the run was
+// deleted in the meantime.
+func eventAfter(ctx context.Context, index store.RunIndex, runID string, after int64) event.Data {
+	for e, err := range index.Read(ctx, runID, after) {
+		if err == nil {
+			return e.Data
 		}
 		break
+	}
+	return nil
+}
+
+// begun returns the first event of a run; an empty one if the run was deleted in the meantime.
+func begun(ctx context.Context, index store.RunIndex, runID string) *event.RunStarted {
+	if d, ok := eventAfter(ctx, index, runID, 0).(*event.RunStarted); ok {
+		return d
 	}
 	return &event.RunStarted{}
 }
 
-// question returns what lists show of the first question of a run, or of the newest of the conversation that it began with; "" if the store has no
-// text of it.
-func question(d *event.RunStarted, newest bool) (title string) {
+// questions returns what lists show of each message of the user in the conversation that a run began with; "" for a message
+// of which the store has no text.
+func questions(d *event.RunStarted) (titles []string) {
 	for i := range d.Messages {
-		if d.Messages[i].Role == lathe.RoleUser && (title == "" || newest) {
-			title = titleOf(&d.Messages[i])
+		if d.Messages[i].Role == lathe.RoleUser {
+			titles = append(titles, titleOf(&d.Messages[i]))
 		}
 	}
-	return title
+	return titles
 }
 
 // titleOf returns the first line of the first text of a question, at most maxSessionTitle bytes. A text file that a page attached is a text that

@@ -12,14 +12,18 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// serverCall returns a call of this server in the form in which clients get it.
-func (a *content) serverCall(asked lathe.ToolCall, name, id, output string, failed bool) *wire.ServerCall {
-	name = cmp.Or(asked.Name, name, "unknown") // the call could not be read, so it may have no name
+// Clients of some wires see the calls of this server: each call with its result is an element of the answer (mcp_call on
+// Responses; mcp_tool_use and mcp_tool_result on Messages).
+
+// serverCall returns a call of this server in the form in which clients get it. asked is the call as the model wrote it; it
+// is zero if the call could not be read.
+func (a *content) serverCall(asked lathe.ToolCall, result lathe.ToolResult) *wire.ServerCall {
+	name := cmp.Or(asked.Name, result.Name, "unknown")
 	arguments := splice.Unwrapped(asked.Arguments)
 	if !openai.Sendable(arguments) {
 		arguments = "{}"
 	}
-	return &wire.ServerCall{ID: id, Name: name, Server: a.caller.serverOf(name), Arguments: arguments, Output: output, Failed: failed}
+	return &wire.ServerCall{ID: result.CallID, Name: name, Server: a.caller.serverOf(name), Arguments: arguments, Output: result.Content, Failed: result.IsError}
 }
 
 // serverOf returns the source of a tool that clients see: the name of its MCP server, or "lathe" for other tools.
@@ -50,23 +54,25 @@ func (f *callFeed) ask(m *lathe.Message) {
 	}
 }
 
-// appendShown appends the calls that have a result, up to the first call without one. If rest is true it skips calls
-// without a result, and empties the feed.
-func (a *content) appendShown(dst []byte, rest bool) []byte {
-	f := &a.feed
-	for len(f.order) > 0 {
-		id := f.order[0]
-		call := f.results[id]
-		if call == nil && !rest {
-			return dst
-		}
-		f.order = f.order[1:]
-		delete(f.asked, id)
-		if delete(f.results, id); call != nil {
-			dst = a.appendCall(a.start(dst), call)
-		}
+// appendReady appends the calls that have a result, up to the first call without one.
+func (a *content) appendReady(dst []byte) []byte {
+	for len(a.feed.order) > 0 && a.feed.results[a.feed.order[0]] != nil {
+		dst = a.appendNext(dst)
 	}
 	return dst
+}
+
+// appendNext removes the next call from the feed, and appends it if it has a result.
+func (a *content) appendNext(dst []byte) []byte {
+	id := a.feed.order[0]
+	call := a.feed.results[id]
+	a.feed.order = a.feed.order[1:]
+	delete(a.feed.asked, id)
+	delete(a.feed.results, id)
+	if call == nil {
+		return dst
+	}
+	return a.appendCall(a.start(dst), call)
 }
 
 func (a *content) appendCall(dst []byte, call *wire.ServerCall) []byte {
@@ -76,26 +82,28 @@ func (a *content) appendCall(dst []byte, call *wire.ServerCall) []byte {
 
 // isServerCall reports whether a call of the tool, whose result has the code, is shown as a call of this server. It is not
 // if the tool belongs to the client, or if no tool has that name.
-func isServerCall(a *content, tool string, code lathe.Code) bool {
+func (a *content) isServerCall(tool string, code lathe.Code) bool {
 	unknown := code == lathe.CodeUnknownTool || code == lathe.CodePayloadParseError
 	return !a.calls.names[tool] && (!unknown || a.caller.specOf(tool) != nil)
 }
 
-// called records the result of a call, and appends the calls whose turn it is now.
-func (a *content) called(dst []byte, d *event.ToolCallResult) []byte {
+// appendResult records the result of a call, and appends the calls whose turn it is now.
+func (a *content) appendResult(dst []byte, d *event.ToolCallResult) []byte {
 	if !a.showsCalls || d.Client {
 		return dst
 	}
-	if !isServerCall(a, cmp.Or(a.feed.asked[d.ToolCallID].Name, d.Tool), d.ErrorType) {
-		a.feed.order = slices.DeleteFunc(a.feed.order, func(id string) bool { return id == d.ToolCallID })
-		return a.appendShown(dst, false)
+	feed, id := &a.feed, d.ToolCallID
+	asked := feed.asked[id]
+	if !a.isServerCall(cmp.Or(asked.Name, d.Tool), d.ErrorType) {
+		feed.order = slices.DeleteFunc(feed.order, func(other string) bool { return other == id })
+		return a.appendReady(dst)
 	}
-	if !slices.Contains(a.feed.order, d.ToolCallID) { // the call was planned before the first event of this stream
-		a.feed.order = append(a.feed.order, d.ToolCallID)
+	if !slices.Contains(feed.order, id) { // the call was planned before the first event of this stream
+		feed.order = append(feed.order, id)
 	}
-	if a.feed.results == nil {
-		a.feed.results = map[string]*wire.ServerCall{}
+	if feed.results == nil {
+		feed.results = map[string]*wire.ServerCall{}
 	}
-	a.feed.results[d.ToolCallID] = a.serverCall(a.feed.asked[d.ToolCallID], d.Tool, d.ToolCallID, d.Result, d.Status == "error")
-	return a.appendShown(dst, false)
+	feed.results[id] = a.serverCall(asked, lathe.ToolResult{CallID: id, Name: d.Tool, Content: d.Result, IsError: d.Status == "error"})
+	return a.appendReady(dst)
 }

@@ -109,11 +109,8 @@ func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller
 	if !asksUpgrade(r) {
 		return notFound("unknown_url", "GET is for WebSockets here. Send requests with POST /v1/responses.")
 	}
-	if p := g.takes(); p != nil || !g.sockets.admit() {
-		if p == nil {
-			p = draining()
-		}
-		return p
+	if g.draining.Load() || !g.sockets.admit() {
+		return draining()
 	}
 	defer g.sockets.serving.Done()
 	reserved := g.memory.Begin(c.key.Name, c.setup.needsKey())

@@ -47,9 +47,10 @@ func (a *chat) keepOnSocket(res *event.Result) {
 	a.socket.keep(responsePrefix+a.head.ID, r)
 }
 
-// createBody returns the body of the request in a message: the message without its type and with "stream": true. warm is
+// createBody returns the body of the request in a message, such as {"type":"response.create","model":"…","input":[…]}: the
+// message without its type and with "stream": true. preparesOnly is
 // true if the message only prepares a conversation ("generate": false).
-func createBody(message []byte) (body []byte, warm bool, p *problem) {
+func createBody(message []byte) (body []byte, preparesOnly bool, p *problem) {
 	if err := rawjson.Check(message, rawjson.Limits{}); err != nil {
 		return nil, false, badRequest("", "The message is not acceptable JSON: %v.", err)
 	}

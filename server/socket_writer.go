@@ -70,7 +70,10 @@ func (w *socketWriter) Write(b []byte) (int, error) {
 	}
 }
 
-// event sends the data of one event as a message.
+// event sends the data of one event as a message. The event has two lines:
+//
+//	event: response.created
+//	data: {"type":"response.created",…}
 func (w *socketWriter) event(event []byte) error {
 	var data, name []byte
 	for line := range bytes.Lines(event) {

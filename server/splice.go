@@ -68,12 +68,12 @@ func (h *planner) restoreIDs(ctx context.Context, a *chat) *problem {
 
 // conversationOf returns the conversation of the request with its hidden turns spliced in. A conversation that continues a
 // stored response has none.
-func (h *planner) conversationOf(ctx context.Context, a *chat, relayed bool) *splice.Spliced {
+func (h *planner) conversationOf(ctx context.Context, a *chat) *splice.Spliced {
 	r := a.hidden()
 	if a.continuesResponse() {
 		return splice.Unspliced(r)
 	}
-	return h.turns.Splice(ctx, r, relayed)
+	return h.turns.Splice(ctx, r, a.plan.relayed)
 }
 
 // countLost logs and counts the hidden turns that could not be restored in the conversation of a request.

@@ -180,8 +180,13 @@ type listBody[T any] struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// answerList writes one page of a list.
-func answerList[T any](w http.ResponseWriter, rows []T, next string, truncated bool) *problem {
+// answerList writes one page of a list; next is the cursor of the page that follows.
+func answerList[T any](w http.ResponseWriter, rows []T, next string) *problem {
+	return answerPart(w, rows, next, false)
+}
+
+// answerPart writes one page of a list, which is truncated if there are rows that were not read.
+func answerPart[T any](w http.ResponseWriter, rows []T, next string, truncated bool) *problem {
 	return answer(w, &listBody[T]{nonNil(rows), next, truncated})
 }
 
@@ -226,7 +231,7 @@ func (h *stateHandler) listServers(w http.ResponseWriter, _ *http.Request, c *ca
 	for i := range list { // GET /api/pins has the definitions
 		list[i].Tools = withoutDefinitions(list[i].Tools)
 	}
-	return answerList(w, list, "", false)
+	return answerList(w, list, "")
 }
 
 // reconnect handles POST /api/servers/{name}/reconnect.
@@ -239,11 +244,11 @@ func (h *stateHandler) reconnect(w http.ResponseWriter, r *http.Request, c *call
 	return nil
 }
 
-// stateProblem converts an error of a [State] to a problem. none is the message for code not_found.
-func stateProblem(err error, none string) *problem {
+// stateProblem converts an error of a [State] to a problem. notFoundText is the message for code not_found.
+func stateProblem(err error, notFoundText string) *problem {
 	switch code := lathe.CodeOf(err); code {
 	case lathe.CodeNotFound:
-		return notFound(string(code), "%s", none)
+		return notFound(string(code), "%s", notFoundText)
 	case lathe.CodeConflict:
 		return conflict("definition_changed", "The server has changed the definition since it was shown: look at it again.")
 	case lathe.CodeInvalidRequest:
@@ -267,7 +272,7 @@ func (h *stateHandler) listPins(w http.ResponseWriter, _ *http.Request, c *calle
 			rows = append(rows, pinRow{s.Name, t})
 		}
 	}
-	return answerList(w, rows, "", false)
+	return answerList(w, rows, "")
 }
 
 // accept handles POST /api/pins/{name}/accept. The digest in the body must be that of the definition which the operator was
@@ -276,17 +281,14 @@ func (h *stateHandler) accept(w http.ResponseWriter, r *http.Request, c *caller)
 	var given struct {
 		Digest string `json:"digest"`
 	}
-	p := readObject(c.body, &given, `{"digest":"…"}`)
-	if p == nil && given.Digest == "" {
-		p = badRequest("digest", "Say the digest of the definition: it stands for what you were shown.")
-	}
-	if p == nil {
-		if err := c.setup.State.Accept(r.PathValue("name"), given.Digest); err != nil {
-			p = stateProblem(err, "There is no such tool of an MCP server.")
-		}
-	}
-	if p != nil {
+	if p := readObject(c.body, &given, `{"digest":"…"}`); p != nil {
 		return p
+	}
+	if given.Digest == "" {
+		return badRequest("digest", "Say the digest of the definition: it stands for what you were shown.")
+	}
+	if err := c.setup.State.Accept(r.PathValue("name"), given.Digest); err != nil {
+		return stateProblem(err, "There is no such tool of an MCP server.")
 	}
 	h.opts.Log.Info("a definition was accepted", "tool", r.PathValue("name"), "digest", given.Digest, "by", c.decider())
 	w.WriteHeader(http.StatusNoContent)
@@ -319,8 +321,8 @@ func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *calle
 		return c.tool(name, "")
 	}
 	run := c.run()
-	d := toolDetail{toolRow: h.toolRow(c, s, slices.ContainsFunc(c.setup.Tools.Advertised(run, c.allow()), func(t *lathe.ToolSpec) bool { return t.Name == name })),
-		OutputSchema: s.OutputSchema, Allowlist: nonNil(s.Allowlist), Limits: map[string]int64{}}
+	isAdvertised := slices.ContainsFunc(c.setup.Tools.Advertised(run, c.allow()), func(t *lathe.ToolSpec) bool { return t.Name == name })
+	d := toolDetail{toolRow: h.toolRow(c, s, isAdvertised), OutputSchema: s.OutputSchema, Allowlist: nonNil(s.Allowlist), Limits: map[string]int64{}}
 	for key, n := range map[string]int64{"timeout_ms": s.Timeout.Milliseconds(), "concurrency": int64(s.Concurrency), "cache_ttl_ms": s.CacheTTL.Milliseconds()} {
 		if n > 0 {
 			d.Limits[key] = n
@@ -331,13 +333,7 @@ func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *calle
 		d.PolicyRule, d.PolicyReason = v.Rule, v.Reason
 	}
 	if c.setup.State != nil {
-		for _, server := range c.servers() {
-			for i := range server.Tools {
-				if server.Tools[i].Name == name {
-					d.Server, d.Pin = server.Name, &server.Tools[i]
-				}
-			}
-		}
+		d.Server, d.Pin = c.pinOf(name)
 	}
 	calls, p := h.toolCalls(r, c, name)
 	if p != nil {
@@ -349,10 +345,22 @@ func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *calle
 	return answer(w, &d)
 }
 
+// pinOf returns the MCP server of a tool, and the state of the tool; "" and nil if no server that the caller may see has it.
+func (c *access) pinOf(tool string) (server string, pin *ToolState) {
+	for _, s := range c.servers() {
+		for i := range s.Tools {
+			if s.Tools[i].Name == tool {
+				server, pin = s.Name, &s.Tools[i]
+			}
+		}
+	}
+	return server, pin
+}
+
 // listModels handles GET /api/models: the models that the key may use, with their limits.
 func (h *stateHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	list := slices.DeleteFunc(c.setup.State.Models(), func(m ModelState) bool { return !c.key.mayModel(m.Name) })
-	return answerList(w, list, "", false)
+	return answerList(w, list, "")
 }
 
 // A keyRow describes a key without its secret.
@@ -400,38 +408,34 @@ func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *calle
 			rows[i].Used = used[2*i : 2*i+2] // budgetRows returns two rows for each key: day and month
 		}
 	}
-	return answerList(w, rows, next, false)
+	return answerList(w, rows, next)
 }
 
 // explain handles POST /api/policy/explain: the decision of the policy on a call. An admin key may name another principal.
 func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	var given PolicyCall
-	p := readObject(c.body, &given, `{"tool":"…","arguments":{…}}`)
+	if p := readObject(c.body, &given, `{"tool":"…","arguments":{…}}`); p != nil {
+		return p
+	}
 	switch {
-	case p != nil:
 	case len(given.Used) > maxUsed:
-		p = badRequest("used", "At most %d tools can be named.", maxUsed)
+		return badRequest("used", "At most %d tools can be named.", maxUsed)
 	case given.Principal != "" && given.Principal != c.key.Name && !c.key.isAdmin():
-		p = forbidden("admin_required", "Only an admin key asks for another principal.").WithParam("principal")
-	default:
-		p = c.tool(given.Tool, "tool")
+		return forbidden("admin_required", "Only an admin key asks for another principal.").WithParam("principal")
+	}
+	if p := c.tool(given.Tool, "tool"); p != nil {
+		return p
 	}
 	given.Principal = cmp.Or(given.Principal, c.key.Name)
 	if len(given.Arguments) == 0 {
 		given.Arguments = json.RawMessage("{}")
 	}
-	if p == nil && given.Arguments[rawjson.SkipSpace(given.Arguments, 0)] != '{' {
-		p = badRequest("arguments", "arguments must be an object.")
+	if given.Arguments[rawjson.SkipSpace(given.Arguments, 0)] != '{' {
+		return badRequest("arguments", "arguments must be an object.")
 	}
-	var out *Explanation
-	if p == nil {
-		var err error
-		if out, err = c.setup.State.Explain(&given); err != nil {
-			p = stateProblem(err, "There is no such tool.")
-		}
-	}
-	if p != nil {
-		return p
+	out, err := c.setup.State.Explain(&given)
+	if err != nil {
+		return stateProblem(err, "There is no such tool.")
 	}
 	out.Rules = nonNil(out.Rules)
 	return answer(w, out)
@@ -439,9 +443,12 @@ func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller
 
 const maxUsed = 100 // tools in used of a call to explain
 
-// showAudit handles GET /api/audit.
+// auditPage is the default number of lines of the audit log in a response.
+const auditPage = 200
+
+// showAudit handles GET /api/audit: the newest lines of the audit log.
 func (h *stateHandler) showAudit(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	limit, p := number(r.URL.Query(), "limit", 200, 1000)
+	limit, p := number(r.URL.Query(), "limit", auditPage, maxPage)
 	if p != nil {
 		return p
 	}
@@ -464,7 +471,7 @@ func (h *stateHandler) listSettings(w http.ResponseWriter, _ *http.Request, c *c
 		h.opts.Log.Error("the configuration could not be shown", "cause", err)
 		return internalError("The configuration could not be shown; the gateway's log says why.")
 	}
-	return answerList(w, rows, "", false)
+	return answerList(w, rows, "")
 }
 
 // A healthCheck is the JSON of the state of one part of the server.
@@ -480,38 +487,39 @@ func (h *stateHandler) health(w http.ResponseWriter, r *http.Request, c *caller)
 		Ready bool `json:"ready"`
 		*VersionState
 		Checks []healthCheck `json:"checks"`
-	}{Ready: true, Checks: []healthCheck{}}
-	check := func(name, message string, bad bool) {
-		out.Checks = append(out.Checks, healthCheck{name, !bad, message})
+	}{Ready: true}
+	requests := healthCheck{Name: "requests", OK: !h.draining.Load()}
+	if !requests.OK {
+		out.Ready, requests.Message = false, errDraining.Error()
 	}
-	if h.draining.Load() {
-		out.Ready = false
-		check("requests", errDraining.Error(), true)
-	} else {
-		check("requests", "", false)
-	}
+	out.Checks = append(out.Checks, requests)
 	if h.opts.Ready != nil {
-		err, message := h.ready(r.Context()), ""
-		if err != nil {
-			out.Ready, message = false, unwritable
+		store := healthCheck{Name: "store", OK: h.ready(r.Context()) == nil}
+		if !store.OK {
+			out.Ready, store.Message = false, unwritable
 		}
-		check("store", message, err != nil)
+		out.Checks = append(out.Checks, store)
 	}
 	if c.setup.State != nil {
 		out.VersionState = new(c.setup.State.Version())
 		for _, s := range c.setup.State.Servers() {
-			bad := s.State != "ready"
-			message := s.State
-			if bad && s.LastError != "" {
-				message += ": " + s.LastError
-			}
-			check("server "+s.Name, message, bad)
-			for _, t := range s.Tools {
-				if t.State == "blocked" || t.State == "refused" || t.State == "missing" {
-					check("tool "+t.Name, t.State+": "+t.Reason, true)
-				}
-			}
+			out.Checks = append(out.Checks, serverChecks(&s)...)
 		}
 	}
 	return answer(w, &out)
+}
+
+// serverChecks returns the state of an MCP server, and that of each of its tools which is not usable.
+func serverChecks(s *ServerState) []healthCheck {
+	server := healthCheck{"server " + s.Name, s.State == "ready", s.State}
+	if !server.OK && s.LastError != "" {
+		server.Message += ": " + s.LastError
+	}
+	checks := []healthCheck{server}
+	for _, t := range s.Tools {
+		if t.State == "blocked" || t.State == "refused" || t.State == "missing" {
+			checks = append(checks, healthCheck{"tool " + t.Name, false, t.State + ": " + t.Reason})
+		}
+	}
+	return checks
 }

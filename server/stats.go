@@ -247,7 +247,8 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 	if err != nil {
 		return nil, err
 	}
-	if t.Complete = firstRun; firstCall.After(firstRun) {
+	t.Complete = firstRun
+	if firstCall.After(firstRun) {
 		t.Complete = firstCall
 	}
 	for i := range t.Buckets {

@@ -10,8 +10,10 @@ import (
 	"github.com/lathe-run/lathe/event"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/stream"
-	"github.com/lathe-run/lathe/internal/runinput"
 )
+
+// The answer to a request is streamed by two goroutines. The goroutine of the run passes its events to a [stream.Pipe], which
+// encodes them. The goroutine of the request takes the bytes from the pipe and writes them to the client.
 
 // newStreamWriter returns a writer for the response. The encoder sets the headers before the first byte.
 func (rv *runViews) newStreamWriter(w http.ResponseWriter, enc stream.Encoder) *stream.Writer {
@@ -26,10 +28,8 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 	}
 	s := &openStream{ex: ex, w: w, r: r, caller: c, job: j, enc: enc, out: j.out, paused: -1}
 	s.pipe = stream.NewPipe(enc, ex.opts.Limits.MaxBuffer, s.out.Cut)
-	if j.in != nil {
-		if relay := runinput.Of(j.in).Relay; relay != nil {
-			relay.Take = s.pipe.TakeRaw
-		}
+	if relay := j.relay(); relay != nil {
+		relay.Take = s.pipe.TakeRaw
 	}
 	var bad *problem
 	if s.run, s.leave, bad = ex.start(r.Context(), c, j, s.pipe.Nudge, s.pipe); bad != nil {
@@ -39,11 +39,23 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 	defer s.close()
 	for {
 		<-s.pipe.Wake()
-		if over, lost := s.step(); over {
-			return lost
+		switch s.step() {
+		case streamEnded:
+			return false
+		case streamSuperseded:
+			return true
 		}
 	}
 }
+
+// A streamState is the state of an answer after a step.
+type streamState int
+
+const (
+	streaming        streamState = iota
+	streamEnded                  // the response is complete, or its client left
+	streamSuperseded             // another run answers the request, and nothing was written
+)
 
 // An openStream is the stream of one answer to a client. Only the goroutine of the request uses it. It is allocated on the
 // heap: a few hundred bytes more would make the stack of each open stream grow from 8 to 16 KiB when net/http writes the
@@ -120,47 +132,47 @@ func (s *openStream) count(n int) {
 	}
 }
 
-// step writes all that was encoded since the last step. over is true if the stream has ended, and lost if another run
-// answers the request.
-func (s *openStream) step() (over, lost bool) {
-	over = s.run.isDone() && !s.hold() // read before the pipe: once the run is done it emits nothing more
-	broken := s.pipe.Broken()          // read before Take: if it is set, Take returns all that was encoded before the panic
+// step writes all that was encoded since the last step.
+func (s *openStream) step() streamState {
+	over := s.run.isDone() && !s.hold() // read before the pipe: once the run is done it emits nothing more
+	broken := s.pipe.Broken()           // read before Take: if it is set, Take returns all that was encoded before the panic
 	taken, full, bad := s.pipe.Take()
 	var b []byte
 	if taken != nil {
 		b = taken.B
 	}
+	inStream := true // the answer, or the problem that ends it, is in the stream
 	switch {
 	case s.r.Context().Err() != nil:
 		s.caller.code = "client_gone"
-		return true, false
+		return streamEnded
 	case full:
 		s.caller.code = "slow_reader"
-		return true, false
+		return streamEnded
 	case broken: // the encoder panicked; the run ends when stream returns, unless it is detached
-		if bad = problems.FailureFor(lathe.ReasonInternal); s.failWhole(b, bad) {
-			return true, false
-		}
-		s.caller.code, over = bad.Code, true
-		b = s.enc.AppendEnd(b, nil, bad)
+		bad, over = problems.FailureFor(lathe.ReasonInternal), true
+		b, inStream = s.fail(b, nil, bad)
 	case bad != nil: // the encoder has ended the stream; the run ends when stream returns, unless it is detached
 		s.caller.code, over = bad.Code, true
 	case over && s.job.lost() && !s.shown:
-		return true, true
+		return streamSuperseded
 	case over:
-		var failed bool
-		if b, bad, failed = s.end(b); failed {
-			return true, false
-		}
+		b, bad, inStream = s.end(b)
 	case s.run.detach && s.ex.stopped.Err() != nil: // a later process resumes the run
-		if bad, over = problems.FailureFor(lathe.ReasonInterrupted), true; isWhole(s.enc) {
-			return s.failWhole(b, bad), false
+		bad, over = problems.FailureFor(lathe.ReasonInterrupted), true
+		if isWhole(s.enc) {
+			b, inStream = s.fail(b, nil, bad)
+		} else {
+			b = s.enc.AppendEnd(b, nil, bad)
 		}
-		b = s.enc.AppendEnd(b, nil, bad)
 	default:
+		s.shown = s.shown || len(b) > 0
 		b = s.keepAlive(b)
 	}
-	return s.write(taken, b, bad, over), false
+	if !inStream || s.write(taken, b, bad, over) {
+		return streamEnded
+	}
+	return streaming
 }
 
 // hold keeps the stream open while the run is suspended, and returns true, if the job allows that: it follows the run until
@@ -182,24 +194,25 @@ func (s *openStream) hold() bool {
 	return true
 }
 
-// failWhole writes the problem as the whole response. It returns false, and writes nothing, if the stream has begun or b
-// has bytes for it.
-func (s *openStream) failWhole(b []byte, bad *problem) bool {
-	if s.out.Started || len(b) > 0 {
-		return false
+// fail ends the answer with a problem. If nothing of the response exists, it writes the problem as the response, and inStream
+// is false. Otherwise it appends the problem to b, which was encoded before.
+func (s *openStream) fail(b []byte, res *event.Result, bad *problem) (_ []byte, inStream bool) {
+	if !s.out.Started && len(b) == 0 {
+		s.enc.Header(s.w.Header())
+		s.caller.fail(s.w, bad)
+		return nil, false
 	}
-	s.enc.Header(s.w.Header())
-	s.caller.fail(s.w, bad)
-	return true
+	s.caller.code = bad.Code
+	return s.enc.AppendEnd(b, res, bad), true
 }
 
-// end appends the end of the stream of a run that is over to b, which was encoded before. failed is true if the problem was
-// written as the whole response.
-func (s *openStream) end(b []byte) (_ []byte, bad *problem, failed bool) {
+// end appends the end of the stream of a run that is over to b, which was encoded before. bad is the problem with which the
+// answer ends, and inStream is that of fail.
+func (s *openStream) end(b []byte) (_ []byte, bad *problem, inStream bool) {
 	if s.job.lost() {
 		bad = otherRun()
 		s.caller.code = bad.Code
-		return s.enc.AppendEnd(nil, nil, bad), bad, false
+		return s.enc.AppendEnd(nil, nil, bad), bad, true
 	}
 	res := s.run.res
 	bad = problems.Ended(res)
@@ -207,18 +220,15 @@ func (s *openStream) end(b []byte) (_ []byte, bad *problem, failed bool) {
 		bad = w.Withdrawn(res)
 	}
 	s.job.track.permit(res, bad)
-	if bad != nil {
-		if s.failWhole(b, bad) {
-			return nil, bad, true
-		}
-		s.caller.code = bad.Code
+	if bad == nil {
+		return s.enc.AppendEnd(b, res, nil), nil, true
 	}
-	return s.enc.AppendEnd(b, res, bad), bad, false
+	b, inStream = s.fail(b, res, bad)
+	return b, bad, inStream
 }
 
 // keepAlive appends a keep-alive if one is due and b is empty, and restarts the timer.
 func (s *openStream) keepAlive(b []byte) []byte {
-	s.shown = s.shown || len(b) > 0
 	if !s.late.Swap(false) {
 		return b
 	}

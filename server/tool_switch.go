@@ -49,33 +49,37 @@ func (co *core) disabled(c *caller, tool string) *DisabledTool {
 // anyTool returns a problem if the server has no tool of that name. Unlike [access.tool] it also finds tools that are
 // hidden or that the key may not use: an admin key disables tools for all keys.
 func (c *access) anyTool(name string) *problem {
-	var names []string
-	if c.setup.Tools != nil {
-		for _, s := range c.setup.Tools.Specs() {
-			names = append(names, s.Name)
-		}
-	}
+	names := namesOf(c.setup.tools())
 	if slices.Contains(names, name) {
 		return nil
 	}
 	return notFound("unknown_tool", "There is no such tool.%s", mean(name, names))
 }
 
-// switchTool returns the handler that disables a tool if disable is true, and the one that enables a tool otherwise.
-func (h *catalogHandler) switchTool(disable bool) handler {
+// A switchAction is what a request does to a tool.
+type switchAction int
+
+const (
+	disableTool switchAction = iota
+	enableTool
+)
+
+// switchTool returns the handler that disables or enables a tool.
+func (h *catalogHandler) switchTool(action switchAction) handler {
 	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 		var given struct {
 			Reason string `json:"reason"`
 		}
-		name, p := r.PathValue("name"), (*problem)(nil)
+		name := r.PathValue("name")
+		var p *problem
 		switch {
 		case h.opts.Switches == nil:
 			p = notFound("not_found", "This gateway cannot disable tools.")
-		case !disable && h.opts.Switches.Disabled(name) != nil: // a disabled tool that no longer exists can be enabled
+		case action == enableTool && h.opts.Switches.Disabled(name) != nil: // a disabled tool that no longer exists can be enabled
 		default:
 			p = c.anyTool(name)
 		}
-		if p == nil && disable && len(c.body) > 0 {
+		if p == nil && action == disableTool && len(c.body) > 0 {
 			p = readObject(c.body, &given, `{"reason":"…"}`)
 		}
 		if p == nil && len(given.Reason) > maxDisableReason {
@@ -85,7 +89,7 @@ func (h *catalogHandler) switchTool(disable bool) handler {
 			return p
 		}
 		var off *DisabledTool
-		if disable {
+		if action == disableTool {
 			off = &DisabledTool{At: h.opts.Now().UTC().Truncate(time.Millisecond), By: c.decider(), Reason: given.Reason}
 		}
 		if err := h.opts.Switches.Switch(r.Context(), name, off, c.decider()); err != nil {
@@ -94,7 +98,7 @@ func (h *catalogHandler) switchTool(disable bool) handler {
 			}
 			return h.storeFailed(c, err)
 		}
-		h.opts.Log.Info("a tool is switched", "tool", name, "disabled", disable, "by", c.decider())
+		h.opts.Log.Info("a tool is switched", "tool", name, "disabled", off != nil, "by", c.decider())
 		return answer(w, struct {
 			Name     string        `json:"name"`
 			Disabled *DisabledTool `json:"disabled"` // null: the tool is enabled

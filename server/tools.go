@@ -35,11 +35,8 @@ type toolRow struct {
 
 // specs returns the tools of this server that the caller may use, without hidden ones, sorted by name.
 func (c *access) specs() []*lathe.ToolSpec {
-	if c.setup.Tools == nil {
-		return nil
-	}
 	var out []*lathe.ToolSpec
-	for _, s := range c.setup.Tools.Specs() {
+	for _, s := range c.setup.tools() {
 		if !s.Hidden && s.For(c.key.Name, c.key.Profile) && c.key.mayTool(s.Name) {
 			out = append(out, s)
 		}
@@ -47,9 +44,10 @@ func (c *access) specs() []*lathe.ToolSpec {
 	return out
 }
 
-func (c *access) toolNames() []string {
-	var names []string
-	for _, s := range c.specs() {
+func (c *access) toolNames() []string { return namesOf(c.specs()) }
+
+func namesOf(specs []*lathe.ToolSpec) (names []string) {
+	for _, s := range specs {
 		names = append(names, s.Name)
 	}
 	return names
@@ -208,7 +206,7 @@ func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *ca
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	return answerList(w, rows, next, false)
+	return answerList(w, rows, next)
 }
 
 // noStore returns the problem of a route that needs a store of runs on a server without one.

@@ -40,7 +40,7 @@ func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) *p
 		if p != nil && p.Code == ownedElsewhere().Code && u.job.track != nil && n == 0 {
 			continue // an equal request has resumed the run meanwhile
 		}
-		if p == nil && u.job.loop == nil { // no suspended run waits for this request
+		if p == nil && !u.hasRun() { // no suspended run waits for this request
 			p = h.planUI(r.Context(), c, u)
 		}
 		if p != nil {
@@ -77,6 +77,9 @@ func (u *uiChat) begin(j job) {
 	u.job, u.enc, u.buffered, u.headSent = j, uistream.NewEncoder(u.protocol, &u.encode), nil, false
 }
 
+// hasRun reports whether the job has a run that answers the request: a suspended or a new one.
+func (u *uiChat) hasRun() bool { return u.job.loop != nil }
+
 func (u *uiChat) Header(h http.Header) {
 	setHeaders(h, u.protocol)
 	if u.caller.runID != "" {
@@ -89,22 +92,24 @@ func (u *uiChat) AppendKeepAlive(dst []byte) []byte { return u.protocol.AppendKe
 // AppendEvent implements [stream.Encoder]. It buffers the events before the first output of the model.
 func (u *uiChat) AppendEvent(dst []byte, e *event.Event) []byte {
 	u.unlock()
-	if !u.headSent {
-		switch d := e.Data.(type) {
-		case *event.RunStarted, *event.RunResumed, *event.ModelCallStarted, *event.RunFinished, *event.RunPaused:
-			u.buffered = u.enc.Append(u.buffered, e)
-			return dst
-		case *event.ModelCallFinished:
-			if d.Status != "success" {
-				u.buffered = u.enc.Append(u.buffered, e)
-				return dst
-			}
-		default: // output of the model or of a tool: the response can begin
-		}
-		u.headSent = true
-		dst, u.buffered = append(dst, u.buffered...), nil
+	if !u.headSent && !hasOutput(e.Data) {
+		u.buffered = u.enc.Append(u.buffered, e)
+		return dst
 	}
+	dst, u.buffered, u.headSent = append(dst, u.buffered...), nil, true
 	return u.enc.Append(dst, e)
+}
+
+// hasOutput reports whether an event has output of the model or of a tool, so that the response can begin.
+func hasOutput(data event.Data) bool {
+	switch d := data.(type) {
+	case *event.RunStarted, *event.RunResumed, *event.ModelCallStarted, *event.RunFinished, *event.RunPaused:
+		return false
+	case *event.ModelCallFinished:
+		return d.Status == "success"
+	default:
+		return true
+	}
 }
 
 // AppendEnd implements [stream.Encoder].
@@ -149,7 +154,9 @@ func (h *uiHandler) readUI(r *http.Request, c *caller) (*uiChat, *problem) {
 	if p := h.checkSize(r.Context(), c, req.Messages); p != nil {
 		return nil, p
 	}
-	if u.req, u.encode.State = req, req.State; req.State != nil && r.URL.Query().Get("protocol") == "" && r.Header.Get("X-Lathe-Protocol") == "" {
+	u.req, u.encode.State = req, req.State
+	namesProtocol := r.URL.Query().Get("protocol") != "" || r.Header.Get("X-Lathe-Protocol") != ""
+	if req.State != nil && !namesProtocol {
 		u.protocol = uistream.AssistantTransport // only this protocol has a body with a state
 	}
 	if u.options, p = parseUIOptions(req.Lathe); p != nil {
@@ -180,17 +187,17 @@ func badUI(err error) *problem {
 // planUI makes the plan of a new run for a request of a chat page.
 func (h *uiHandler) planUI(ctx context.Context, c *caller, u *uiChat) *problem {
 	req := u.req
-	p := &plan{}
-	if bad := h.makePlan(ctx, c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, sampling: &u.options.sampling, tools: req.Tools, toolsParam: "tools", options: u.options,
-		place: places.Of(places.Page, c.body, req.Messages, req.Messages)}, p); bad != nil {
-		return bad
+	plan := &plan{}
+	if p := h.makePlan(ctx, c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, sampling: &u.options.sampling, tools: req.Tools, toolsParam: "tools", options: u.options,
+		place: places.Of(places.Page, c.body, req.Messages, req.Messages)}, plan); p != nil {
+		return p
 	}
-	// In the other protocols the page does not send the id of its run back. There the run ends with its calls (HandOver),
-	// and a further request has their results only in its conversation.
-	names := u.protocol == uistream.UIMessages || u.protocol == uistream.UIMessagesV5 || req.State != nil
-	p.in.Park = h.opts.Index != nil
-	runinput.Of(&p.in).HandOver = !names
-	u.begin(job{loop: p.model.Loop, in: &p.in, detach: u.options.detach})
+	plan.in.Park = h.opts.Index != nil
+	// In the other protocols the page does not send the id of its run back. There the run ends with its calls, and a further
+	// request has their results only in its conversation.
+	sendsRunID := u.protocol == uistream.UIMessages || u.protocol == uistream.UIMessagesV5 || req.State != nil
+	runinput.Of(&plan.in).HandOver = !sendsRunID
+	u.begin(job{loop: plan.model.Loop, in: &plan.in, detach: u.options.detach})
 	return nil
 }
 
@@ -228,15 +235,16 @@ func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *
 	if p == nil && v.State.Finished == nil {
 		p = h.takeUI(ctx, c, u, v)
 	}
-	if p != nil || u.job.loop == nil {
-		u.unlock()
-		c.runID, u.encode.Open = "", nil
+	if p == nil && u.hasRun() {
+		return nil
 	}
-	if p != nil && p.Code == noRun().Code { // the run was deleted: only the conversation of the request is left
-		return h.staleApproval(ctx, nil, last)
-	}
-	if p == nil && u.job.loop == nil {
+	u.unlock()
+	c.runID, u.encode.Open = "", nil
+	switch {
+	case p == nil:
 		return h.staleApproval(ctx, v, last)
+	case p.Code == noRun().Code: // the run was deleted: only the conversation of the request is left
+		return h.staleApproval(ctx, nil, last)
 	}
 	return p
 }
@@ -282,7 +290,7 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.
 		return p
 	}
 	answers := map[string]lathe.Output{}
-	said := 0
+	taken := 0 // number of approvals and results for open calls
 	for _, o := range v.State.Open {
 		open := uistream.OpenCall{ToolCall: o.ToolCall, Unsent: u.unseen(o.ID)}
 		if o.Asked {
@@ -291,18 +299,18 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.
 		u.encode.Open = append(u.encode.Open, open)
 		if out, ok := u.req.Last.Results[o.ID]; ok && v.Client[o.ID] {
 			answers[o.ID] = out
-			said++
+			taken++
 		}
-		a := slices.IndexFunc(u.req.Last.Approvals, func(a uistream.Approval) bool { return a.ID == o.Digest })
-		if a < 0 || !o.Asked {
+		i := slices.IndexFunc(u.req.Last.Approvals, func(a uistream.Approval) bool { return a.ID == o.Digest })
+		if i < 0 || !o.Asked {
 			continue
 		}
-		if p := h.answerUI(ctx, c, v, &o, u.req.Last.Approvals[a].Approved); p != nil {
+		if p := h.answerUI(ctx, c, v, &o, u.req.Last.Approvals[i].Approved); p != nil {
 			return p
 		}
-		said++
+		taken++
 	}
-	if said == 0 {
+	if taken == 0 {
 		return nil // the run does not wait for any of them: a new run answers the page
 	}
 	l, p := c.loopOf(v)

@@ -34,45 +34,58 @@ func (h *uiHandler) resumeUI(w http.ResponseWriter, r *http.Request, c *caller) 
 
 // watchChat streams a run to a chat page. id is that of a run or of a session. It responds with 204 if there is nothing to
 // stream.
-func (h *uiHandler) watchChat(w http.ResponseWriter, r *http.Request, c *caller, id string, protocol uistream.Protocol, state *uistream.State) *problem {
+func (h *uiHandler) watchChat(rw http.ResponseWriter, r *http.Request, c *caller, id string, protocol uistream.Protocol, state *uistream.State) *problem {
 	after, p := position(r)
 	if p == nil {
 		id, p = h.runOfChat(r.Context(), c, id)
 	}
-	var sub = h.opts.Bus.Subscribe(id)
-	var newest int64
-	if p == nil && id != "" {
-		newest, _, p = h.newest(r.Context(), c, id)
+	switch {
+	case p != nil:
+		return p
+	case id == "":
+		return answerNothing(rw)
 	}
-	if p == nil && after > newest && id != "" {
+	w := newWatch(h.runViews, id, 0, untilPaused)
+	defer w.unsubscribe()
+	newest, p := h.newest(r.Context(), c, id)
+	switch {
+	case p != nil:
+		return p
+	case after > newest.ID:
 		p = conflict("event_id_ahead", "The run has no such event.")
-		p.NewestEvent = newest
-	}
-	x := &watch{views: h.runViews, runID: id, sub: sub, follow: "pause", enc: uistream.NewEncoder(protocol, &uistream.Options{Approvals: h.opts.Approvals != nil, State: state})}
-	defer func() { x.sub.Close() }()
-	if p != nil {
+		p.NewestEvent = newest.ID
 		return p
 	}
-	if id == "" {
-		return answerNothing(w)
-	}
 	c.runID = id
-	for x.last < after { // the encoder must read the events that the page has received; their output is discarded
-		for e, err := range h.opts.Index.Read(r.Context(), id, x.last) {
-			if err != nil {
-				return h.runFailed(c, err)
-			}
-			x.enc.Append(nil, &e)
-			_, x.over = e.Data.(*event.RunPaused) // the page reads the events after a pause as a separate stream
-			if x.last = e.ID; x.last >= after {
-				break
-			}
+	w.enc = uistream.NewEncoder(protocol, &uistream.Options{Approvals: h.opts.Approvals != nil, State: state})
+	w.keepAlive = protocol.AppendKeepAlive
+	if err := w.skip(r.Context(), after); err != nil {
+		return h.runFailed(c, err)
+	}
+	if w.enc.HasEnded() { // the page has received the whole run
+		return answerNothing(rw)
+	}
+	w.streamUI(rw, r, protocol)
+	return nil
+}
+
+// skip reads the events up to the one with the id after, which the page has received. The encoder must read them; their
+// output is discarded.
+func (w *watch) skip(ctx context.Context, after int64) error {
+	if after == 0 {
+		return nil
+	}
+	for e, err := range w.views.opts.Index.Read(ctx, w.runID, 0) {
+		if err != nil {
+			return err
+		}
+		w.enc.Append(nil, &e)
+		_, w.over = e.Data.(*event.RunPaused) // the page reads the events after a pause as a separate stream
+		w.last = e.ID
+		if w.last >= after {
+			break
 		}
 	}
-	if x.enc.HasEnded() { // the page has received the whole run
-		return answerNothing(w)
-	}
-	x.tellUI(w, r, protocol)
 	return nil
 }
 
@@ -83,19 +96,18 @@ func setHeaders(h http.Header, protocol uistream.Protocol) {
 	}
 }
 
-// tellUI writes the events of the run until it has ended or is suspended, and the end of the stream.
-func (x *watch) tellUI(w http.ResponseWriter, r *http.Request, protocol uistream.Protocol) {
-	x.keepAlive = protocol.AppendKeepAlive
-	defer x.open(w, func(h http.Header) { setHeaders(h, protocol) })()
-	err := x.run(r.Context())
+// streamUI writes the events of the run until it has ended or is suspended, and the end of the stream.
+func (w *watch) streamUI(rw http.ResponseWriter, r *http.Request, protocol uistream.Protocol) {
+	defer w.open(rw, func(h http.Header) { setHeaders(h, protocol) })()
+	err := w.run(r.Context())
 	if r.Context().Err() != nil {
 		return // the client has disconnected
 	}
 	if err != nil {
-		x.buf = x.enc.AppendFailure(x.buf, lathe.CodeUnavailable, "the gateway stops; the run goes on")
+		w.buf = w.enc.AppendFailure(w.buf, lathe.CodeUnavailable, "the gateway stops; the run goes on")
 	}
-	x.buf = x.enc.AppendEnd(x.buf)
-	_ = x.flush() // the client may have disconnected
+	w.buf = w.enc.AppendEnd(w.buf)
+	_ = w.flush() // the client may have disconnected
 }
 
 // runOfChat returns id if it is the id of a run. If it is that of a session, runOfChat returns the newest run of the

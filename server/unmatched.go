@@ -60,10 +60,12 @@ func (g *Server) toPage(r *http.Request) bool {
 	return false
 }
 
-// Paths of other APIs, without their version prefix.
+// Paths of other APIs, without their version prefix. This server has the servedPaths of OpenAI's API, but not the
+// unservedPaths.
 var (
-	openAIPaths = []string{"/chat/completions", "/completions", "/models", "/embeddings", "/moderations", "/responses"}
-	ollamaPaths = []string{"tags", "show", "version", "embed", "embeddings", "generate", "ps", "pull", "push", "create", "copy", "delete", "blobs", "me"}
+	servedPaths   = []string{"/chat/completions", "/models", "/responses"}
+	unservedPaths = []string{"/completions", "/embeddings", "/moderations"}
+	ollamaPaths   = []string{"tags", "show", "version", "embed", "embeddings", "generate", "ps", "pull", "push", "create", "copy", "delete", "blobs", "me"}
 )
 
 // foreignPath returns the end of the error message for a path of another API, and the format of errors for clients of that
@@ -87,16 +89,11 @@ func foreignPath(path string) (hint string, form problems.Form) {
 	if strings.HasPrefix(path, "/openai/") {
 		return ": Azure's paths are not served. Use a client for OpenAI's own API with a base URL that ends in /v1, and name the model in the request" + useChat, problems.OpenAI
 	}
-	for _, known := range openAIPaths {
-		if path == known || known == "/models" && strings.HasPrefix(path, "/models/") {
-			if known == "/chat/completions" || known == "/models" || known == "/responses" {
-				return ". Did you mean /v1" + path + "? The client's base URL must end in /v1.", problems.OpenAI
-			}
-			return useChat, problems.OpenAI
-		}
-		if path == "/v1"+known {
-			return useChat, problems.OpenAI
-		}
+	if slices.Contains(servedPaths, path) || strings.HasPrefix(path, "/models/") {
+		return ". Did you mean /v1" + path + "? The client's base URL must end in /v1.", problems.OpenAI
+	}
+	if bare := strings.TrimPrefix(path, "/v1"); slices.Contains(servedPaths, bare) || slices.Contains(unservedPaths, bare) {
+		return useChat, problems.OpenAI
 	}
 	return "; GET /api/openapi.json lists the paths that exist.", problems.Details
 }

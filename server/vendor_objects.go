@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"iter"
 	"slices"
 	"time"
 
@@ -32,34 +33,36 @@ func limitsObjects(c *caller) bool {
 	return c.setup.needsKey() && !slices.Contains(c.key.VendorObjects, "*")
 }
 
-// check returns a problem if the content names an object of the vendor's account that the caller may not name. in calls
-// visit for each object of the content until visit returns false.
-func (h *knownObjects) check(ctx context.Context, c *caller, in func(visit func(vendor.Object) bool)) (p *problem) {
+// check returns a problem if one of the objects, which a content names, may not be named by the caller.
+func (h *knownObjects) check(ctx context.Context, c *caller, objects iter.Seq[vendor.Object]) *problem {
 	if !limitsObjects(c) {
 		return nil
 	}
-	in(func(o vendor.Object) bool {
+	for o := range objects {
 		if c.key.mayName(&o) {
-			return true
+			continue
 		}
 		had, err := h.has(ctx, c.key.Name, o.ID)
-		if err != nil {
-			p = problems.NotNow(err)
+		switch {
+		case err != nil:
+			return problems.NotNow(err)
+		case !had:
+			return forbidden("vendor_object_forbidden", "This key may not name objects of the vendor's account (%s) that no answer to it had. Send the content itself, or have the operator allow it with keys.NAME.vendor_objects.", o.Kind).WithParam(o.Path)
 		}
-		if had || err != nil {
-			return had
-		}
-		p = forbidden("vendor_object_forbidden", "This key may not name objects of the vendor's account (%s) that no answer to it had. Send the content itself, or have the operator allow it with keys.NAME.vendor_objects.", o.Kind).WithParam(o.Path)
-		return false
-	})
-	return p
+	}
+	return nil
 }
 
-// objectsOf returns an iterator over the objects that the body of a request names. If references is false, references to
-// items that this server resolves itself are left out.
-func objectsOf(body []byte, references bool) func(func(vendor.Object) bool) {
-	return func(visit func(vendor.Object) bool) {
-		vendor.InRequest(body, func(o vendor.Object) bool { return o.Reference && !references || visit(o) })
+// objectsIn returns the objects that the body of a request names.
+func objectsIn(body []byte) iter.Seq[vendor.Object] {
+	return func(yield func(vendor.Object) bool) { vendor.InRequest(body, yield) }
+}
+
+// withoutReferences returns the objects without references to items, which this server resolves itself if the request is not
+// relayed.
+func withoutReferences(objects iter.Seq[vendor.Object]) iter.Seq[vendor.Object] {
+	return func(yield func(vendor.Object) bool) {
+		objects(func(o vendor.Object) bool { return o.Reference || yield(o) })
 	}
 }
 
@@ -91,12 +94,12 @@ type knownObjects struct {
 	now      func() time.Time
 }
 
-func newKnownObjects(index store.RunIndex, now func() time.Time) *knownObjects {
-	requests, ok := index.(store.RequestStore)
-	if !ok {
-		requests = store.NewMemory(nil)
+// requestStore returns the store of runs if it stores requests, too, and a store in memory otherwise.
+func requestStore(index store.RunIndex) store.RequestStore {
+	if requests, ok := index.(store.RequestStore); ok {
+		return requests
 	}
-	return &knownObjects{requests: requests, now: now}
+	return store.NewMemory(nil)
 }
 
 // handedDigest returns the digest under which an object in an answer to the principal is recorded.
@@ -140,7 +143,7 @@ func newObjectNote(co *core, c *caller, principal string) *objectNote {
 	if c.setup == nil || !c.setup.needsKey() || principal == c.key.Name && !limitsObjects(c) {
 		return nil
 	}
-	return &objectNote{core: co, principal: principal}
+	return &objectNote{core: co, principal: principal, ids: map[string]bool{}}
 }
 
 // An objectNote is a sink that records the objects in the answers of the models of a run, so that later requests of its key
@@ -179,9 +182,6 @@ const maxNotedObjects = 1024
 
 // add collects the id of an object. It returns false when maxNotedObjects are collected.
 func (n *objectNote) add(o vendor.Object) bool {
-	if n.ids == nil {
-		n.ids = map[string]bool{}
-	}
 	if o.ID != "" && len(n.ids) < maxNotedObjects {
 		n.ids[o.ID] = true
 	}
@@ -202,15 +202,16 @@ func (n *objectNote) relayed(raw []byte) {
 	}
 	for line := range bytes.Lines(raw) {
 		data, ok := bytes.CutPrefix(line, []byte("data:"))
-		if data = bytes.TrimSpace(data); ok && mayName(data) && rawjson.IsObject(data, rawjson.Limits{}) {
+		data = bytes.TrimSpace(data)
+		if ok && mayHaveObjects(data) && rawjson.IsObject(data, rawjson.Limits{}) {
 			vendor.InAnswer(data, items, n.add)
 		}
 	}
 }
 
-// mayName reports whether a streamed event can contain an object. Events with a piece of text, which are the most frequent,
+// mayHaveObjects reports whether a streamed event can contain an object. Events with a piece of text, which are the most frequent,
 // contain none.
-func mayName(event []byte) bool {
+func mayHaveObjects(event []byte) bool {
 	return !bytes.Contains(event, []byte(`.delta"`)) && !bytes.Contains(event, []byte(`"content_block_delta"`))
 }
 
@@ -224,5 +225,5 @@ func (n *objectNote) record(runID string) {
 			break
 		}
 	}
-	n.ids = nil
+	clear(n.ids)
 }
