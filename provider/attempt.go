@@ -19,16 +19,19 @@ import (
 
 // An attempt is one HTTP request of a model call and its response.
 type attempt struct {
-	v         *modelCall
-	yield     func(lathe.Delta, error) bool
-	relay     *lathe.Relay // nil if the bytes of the response are not relayed
-	visible   bool         // a delta, or the bytes of one, were yielded: the call is not repeated any more
-	lead      lead
-	continues bool // the answer continues one that the server paused, in the same turn
+	v     *modelCall
+	yield func(lathe.Delta, error) bool
+	relay *lathe.Relay // nil if the bytes of the response are not relayed
+	lead  lead
+
+	// What the consumer has received. The first three also count the earlier answers of a turn that the server paused.
+	visible   bool // a delta, or the bytes of one, were yielded: the call is not repeated any more
 	yielded   bool // a delta was yielded
+	continues bool // the answer continues one that the server paused, and its first delta was not yielded
 	stopped   bool // the consumer stopped the iteration
-	// reconnected: the request was sent again, because the server had closed the first connection.
-	reconnected bool
+
+	// What the server has sent.
+	reconnected bool           // the request was sent again, because the server had closed the first connection
 	status      int            // status of the response; 0 before it
 	requestID   string         // the server's id of the request
 	refusal     *wire.APIError // the error of the server's response; nil if it reported none
@@ -78,15 +81,35 @@ func (a *attempt) run(ctx context.Context) *lathe.Error {
 	}
 	var up *lathe.UpstreamError
 	if !errors.As(err, &up) {
-		up = c.fromTransport(actx, err, a.watch.sent(), a.status != 0)
+		up = c.fromTransport(actx, err, a.progress())
 	}
-	if up.RequestID = a.requestID; up.RequestID == "" && a.refusal != nil {
+	up.RequestID = a.requestID
+	if up.RequestID == "" && a.refusal != nil {
 		up.RequestID = c.cleanID(a.refusal.RequestID)
 	}
 	if up.Err == nil || up.Kind == lathe.UpstreamBadProtocol {
 		up.Detail = unquote(up.Message, v.scratch.Messages)
 	}
 	return c.failure(up)
+}
+
+// A progress is how far an attempt came.
+type progress int
+
+const (
+	notSent   progress = iota
+	sent               // the request had begun to be sent
+	responded          // the header of the response had arrived
+)
+
+func (a *attempt) progress() progress {
+	switch {
+	case a.status != 0:
+		return responded
+	case a.watch.sent():
+		return sent
+	}
+	return notSent
 }
 
 // send sends the request and returns the response. closed reports that the server had closed the idle connection.
@@ -157,8 +180,8 @@ func isPage(h http.Header) bool {
 // readStream yields the deltas of a stream as they arrive.
 func (a *attempt) readStream(ctx context.Context) error {
 	a.events = sse.NewReader(a.body, &a.v.c.events)
-	shows := a.relays(true)
-	if shows {
+	relays := a.relaysStream()
+	if relays {
 		a.events.KeepRaw()
 	}
 	var deltas []lathe.Delta
@@ -183,7 +206,7 @@ func (a *attempt) readStream(ctx context.Context) error {
 			return a.v.c.protocol(a.status, "the stream ended before the answer did", ferr)
 		}
 		deltas, err = a.answer.Append(deltas[:0], ev.Type, ev.Data)
-		if shows && err == nil {
+		if relays && err == nil {
 			a.relayEvent(ev.Type, deltas)
 		}
 		if !a.yieldDeltas(deltas) {
@@ -244,7 +267,7 @@ func (a *attempt) readWhole() error {
 	if err != nil {
 		return a.endWithCodecError(err, body)
 	}
-	if a.relays(false) {
+	if a.relay != nil && !a.relay.Stream {
 		a.relay.Take(&lathe.Raw{Bytes: body, Sound: a.answer.Sound() || a.relay.Opaque, Deltas: deltas})
 	}
 	if a.yieldDeltas(deltas) {

@@ -77,9 +77,9 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	b.watch.silence(true)
+	b.watch.readBegins()
 	n, err := b.src.Read(p)
-	b.watch.silence(false)
+	b.watch.readEnds()
 	if int64(n) > b.left {
 		n, err = int(b.left), errTooLarge
 	}

@@ -85,9 +85,7 @@ type sealed func() http.Header
 
 func seal(h http.Header) sealed { return func() http.Header { return h } }
 
-var (
-	_ lathe.Model = (*Chat)(nil)
-)
+var _ lathe.Model = (*Chat)(nil)
 
 // New returns a Chat for a model on a server. w is the wire of the server; "" is [lathe.WireOpenAIChat]. model is the name of the model on
 // the server and is required. opts may be nil. New makes no request. Its error has the code invalid_config, and names the invalid option

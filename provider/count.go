@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -29,9 +30,7 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 		return 0, lathe.CodeInvalidRequest.Wrap(c.op, errors.ErrUnsupported)
 	}
 	own := *req
-	if own.Model == "" {
-		own.Model = c.model
-	}
+	own.Model = cmp.Or(own.Model, c.model)
 	u, err := wire.CountURL(c.base, counter, own.Model)
 	if err != nil {
 		return 0, lathe.CodeInvalidConfig.Wrap(c.op, err)
@@ -42,7 +41,7 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 	opts.Stream, opts.IncludeUsage = false, false
 	opts.Takes = takes(c, own.Model, nil)
 	opts.Takes.Fit(c.wire.Wire(), &own)
-	adapt(c, &own, &opts.Takes, false)
+	adapt(c, &own, &opts.Takes)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(counter.AppendCountRequest(nil, &own, &opts)))
 	if err != nil {
 		return 0, lathe.CodeInvalidConfig.Errorf(c.op, "the model's name cannot stand in an address")

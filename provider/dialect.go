@@ -75,9 +75,7 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 	if model == nil {
 		return wrong(errors.New("a model is required"))
 	}
-	if name == "" {
-		name = NativeDialect
-	}
+	name = cmp.Or(name, NativeDialect)
 	native := false
 	constrain, err := newConstrainer(o.Constrain)
 	if err != nil {
@@ -142,10 +140,6 @@ func (t *textModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 		own := *req
 		own.Relay, req = nil, &own
 	}
-	return t.generate(ctx, req)
-}
-
-func (t *textModel) generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	name := cmp.Or(req.Model, t.info.Model)
 	d := t.dialectOf(name)
 	if (t.native || t.opts.RecoverLeakedCalls) && isStructured(d) {
@@ -155,8 +149,10 @@ func (t *textModel) generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 	if req.ToolChoice.Mode == lathe.ChoiceNone {
 		tools = nil
 	}
-	plain := len(tools) == 0 && !isStructured(d) && !speaksOfCalls(req.Messages) // no message has a tool, a call or a result
-	if plain && len(req.TextCalls.Tools) == 0 && !t.opts.ThinkingStartsOpen && (len(req.Tools) == 0 || t.opts.RecoverLeakedCalls) {
+	plain := len(tools) == 0 && !isStructured(d) && !hasResults(req.Messages) // no message has a tool, a call or a result
+	parses := len(req.TextCalls.Tools) > 0 || t.opts.ThinkingStartsOpen
+	removesTools := len(req.Tools) > 0 && !t.opts.RecoverLeakedCalls
+	if plain && !parses && !removesTools {
 		return t.model.Generate(ctx, req)
 	}
 	opts := dialectOptions(req, tools, t.opts.MaxPayloadBytes)
@@ -232,8 +228,8 @@ func (t *textModel) writtenIn(d *dialect.Dialect, messages []lathe.Message) *dia
 // isStructured reports whether the dialect marks all text of a turn, not only calls.
 func isStructured(d *dialect.Dialect) bool { return d.Name() == "harmony" }
 
-// speaksOfCalls reports whether the history contains results of calls: the model may write further calls.
-func speaksOfCalls(messages []lathe.Message) bool {
+// hasResults reports whether the history contains results of calls: the model may write further calls.
+func hasResults(messages []lathe.Message) bool {
 	return slices.ContainsFunc(messages, func(m lathe.Message) bool { return m.Role == lathe.RoleTool })
 }
 

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"maps"
@@ -20,16 +21,11 @@ import (
 func (v *modelCall) encodeRequest(req *lathe.Request) error {
 	r := &v.scratch
 	*r = *req
-	if r.Model == "" {
-		r.Model = v.c.model
-	}
+	r.Model = cmp.Or(r.Model, v.c.model)
 	opts := &v.encode
 	*opts = v.c.encode
 	opts.Stream = !asksWhole(r)
-	opts.Without = v.c.withheld()
-	if len(v.without) > 0 {
-		opts.Without = append(slices.Clone(opts.Without), v.without...)
-	}
+	opts.Without = slices.Concat(v.c.withheld(), v.without)
 	var err error
 	if v.url, err = wire.CallURL(v.c.base, v.c.wire, r.Model, opts.Stream); err != nil {
 		return lathe.CodeInvalidConfig.Wrap(v.c.op, err)
@@ -48,7 +44,13 @@ func (v *modelCall) encodeRequest(req *lathe.Request) error {
 	opts.Shared = &p.shared
 	v.short = v.c.shortIDs.Load()
 	changed := opts.Takes.Fit(v.c.wire.Wire(), r)
-	fit, ofMessages := adapt(v.c, r, &opts.Takes, v.short)
+	fit, ofMessages := adapt(v.c, r, &opts.Takes)
+	if v.short {
+		var short callid.Short
+		for i, m := range r.Messages {
+			r.Messages[i] = short.Apply(m)
+		}
+	}
 	size := headBytes
 	eachText(r.Messages, func(text string) { size += len(text) + len(text)/8 + 64 })
 	p.body, v.dropped = v.c.wire.AppendRequest(make([]byte, 0, size), r, opts)
@@ -63,9 +65,9 @@ func (v *modelCall) encodeRequest(req *lathe.Request) error {
 const headBytes = 1 << 10
 
 // adapt replaces the messages of r by those that are encoded: with the roles that the destination supports, the content that the wire has
-// a form for, and unique ids of calls, which are short if short is set. It returns the paths of what changed, and the conversation that
-// maps places of the new messages to the old ones.
-func adapt(c *Chat, r *lathe.Request, takes *destination.Row, short bool) (fit destination.Conversation, changed []string) {
+// a form for, and unique ids of calls. It returns the paths of what changed, and the conversation that maps places of the new messages to the
+// old ones.
+func adapt(c *Chat, r *lathe.Request, takes *destination.Row) (fit destination.Conversation, changed []string) {
 	fit = takes.NewConversation()
 	messages, changed := fit.Roles(r.Messages, nil, c.fit.Sends)
 	out := make([]lathe.Message, len(messages))
@@ -74,12 +76,8 @@ func adapt(c *Chat, r *lathe.Request, takes *destination.Row, short bool) (fit d
 	}
 	r.Messages, changed = fit.Join(out, changed)
 	var unique callid.Unique
-	var shortened callid.Short
 	for i, m := range r.Messages {
-		if m = unique.Apply(m); short {
-			m = shortened.Apply(m)
-		}
-		r.Messages[i] = m
+		r.Messages[i] = unique.Apply(m)
 	}
 	return fit, changed
 }

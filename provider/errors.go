@@ -44,10 +44,10 @@ func (c *Chat) fromStatus(resp *http.Response, api *wire.APIError, body []byte) 
 	e := c.fromAPI(api, resp.StatusCode)
 	e.Status = resp.StatusCode
 	e.RetryAfter = resetOf(e, resp.Header, body, time.Now())
-	switch says := resp.Header.Get("X-Should-Retry"); {
-	case says == "false":
+	switch resp.Header.Get("X-Should-Retry") {
+	case "false":
 		e.Retryable = false
-	case says == "true":
+	case "true":
 		e.Retryable = e.Retryable || !lasting(e)
 	}
 	return e
@@ -104,12 +104,11 @@ func (c *Chat) fromAPI(api *wire.APIError, status int) *lathe.UpstreamError {
 // isNumber reports whether s consists of digits, or is empty.
 func isNumber(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
-// fromTransport returns the failure of an attempt that a timeout or the network ended. sent says that the request had begun to be sent,
-// responded that the response's header had arrived.
-func (c *Chat) fromTransport(ctx context.Context, err error, sent, responded bool) *lathe.UpstreamError {
-	e := &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Err: err, Connect: !responded && !sent}
+// fromTransport returns the failure of an attempt that a timeout or the network ended.
+func (c *Chat) fromTransport(ctx context.Context, err error, until progress) *lathe.UpstreamError {
+	e := &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Err: err, Connect: until == notSent}
 	// A failure before the response's header can be retried: no part of an answer was read.
-	e.Retryable = !responded
+	e.Retryable = until != responded
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errOpenTimeout):
 		e.Kind, e.Err = lathe.UpstreamTimeout, cause

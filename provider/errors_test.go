@@ -303,30 +303,28 @@ func (netTimeout) Temporary() bool { return false }
 func TestTransportErrors(t *testing.T) {
 	t.Parallel()
 	c := newChat(t, nil)
-	const fresh, used = false, true
 	reset := errors.New("connection reset by peer")
 	for _, k := range []struct {
-		name      string
-		err       error
-		cause     error
-		sent      bool
-		responded bool
-		want      lathe.UpstreamError
+		name  string
+		err   error
+		cause error
+		until progress
+		want  lathe.UpstreamError
 	}{
-		{"refused", reset, nil, fresh, false, lathe.UpstreamError{Kind: lathe.UpstreamAborted, Connect: true, Retryable: true}},
-		{"reset before the response", reset, nil, used, false, lathe.UpstreamError{Kind: lathe.UpstreamAborted, Retryable: true}},
-		{"reset within the response", reset, nil, used, true, lathe.UpstreamError{Kind: lathe.UpstreamAborted}},
-		{"dial timeout", netTimeout{}, nil, fresh, false, lathe.UpstreamError{Kind: lathe.UpstreamTimeout, Connect: true, Retryable: true}},
-		{"transport's own timeout", netTimeout{}, nil, used, false, lathe.UpstreamError{Kind: lathe.UpstreamTimeout}},
-		{"open timeout", context.Canceled, errOpenTimeout, fresh, false, lathe.UpstreamError{Kind: lathe.UpstreamTimeout, Connect: true, Retryable: true}},
-		{"client timeout", context.Canceled, errClientTimeout, used, false, lathe.UpstreamError{Kind: lathe.UpstreamTimeout}},
-		{"read timeout", context.Canceled, errReadTimeout, used, true, lathe.UpstreamError{Kind: lathe.UpstreamTimeout}},
+		{"refused", reset, nil, notSent, lathe.UpstreamError{Kind: lathe.UpstreamAborted, Connect: true, Retryable: true}},
+		{"reset before the response", reset, nil, sent, lathe.UpstreamError{Kind: lathe.UpstreamAborted, Retryable: true}},
+		{"reset within the response", reset, nil, responded, lathe.UpstreamError{Kind: lathe.UpstreamAborted}},
+		{"dial timeout", netTimeout{}, nil, notSent, lathe.UpstreamError{Kind: lathe.UpstreamTimeout, Connect: true, Retryable: true}},
+		{"transport's own timeout", netTimeout{}, nil, sent, lathe.UpstreamError{Kind: lathe.UpstreamTimeout}},
+		{"open timeout", context.Canceled, errOpenTimeout, notSent, lathe.UpstreamError{Kind: lathe.UpstreamTimeout, Connect: true, Retryable: true}},
+		{"client timeout", context.Canceled, errClientTimeout, sent, lathe.UpstreamError{Kind: lathe.UpstreamTimeout}},
+		{"read timeout", context.Canceled, errReadTimeout, responded, lathe.UpstreamError{Kind: lathe.UpstreamTimeout}},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		if k.cause != nil {
 			cancel(k.cause)
 		}
-		got := c.fromTransport(ctx, k.err, k.sent, k.responded)
+		got := c.fromTransport(ctx, k.err, k.until)
 		if got.Kind != k.want.Kind || got.Connect != k.want.Connect || got.Retryable != k.want.Retryable || got.Err == nil || got.Message == "" {
 			t.Errorf("%s: got %+v, want %+v", k.name, got, k.want)
 		}
@@ -345,7 +343,7 @@ func TestCausesHaveNoAddress(t *testing.T) {
 		if got := causeOf(wrapped); got == "" || strings.Contains(got, "10.1.2.3") {
 			t.Errorf("%v: the cause is %q", cause, got)
 		}
-		if got := c.fromTransport(ctx, wrapped, true, false); strings.Contains(got.Detail, "10.1.2.3") {
+		if got := c.fromTransport(ctx, wrapped, sent); strings.Contains(got.Detail, "10.1.2.3") {
 			t.Errorf("%v: the detail is %q", cause, got.Detail)
 		}
 		cancel(nil)

@@ -43,9 +43,9 @@ var refusals = []struct {
 
 // withRefused returns row, where each refused feature overrides the columns that its row sets.
 func withRefused(row destination.Row, refused []string) destination.Row {
-	for i := range refusals {
-		if slices.Contains(refused, refusals[i].feature) {
-			row = row.With(refusals[i].takes)
+	for _, r := range refusals {
+		if slices.Contains(refused, r.feature) {
+			row = row.With(r.takes)
 		}
 	}
 	return row
@@ -61,9 +61,9 @@ func refusedFeature(codec wire.Upstream, e *wire.APIError) string {
 		return ""
 	}
 	message := strings.ToLower(e.Message)
-	for i := range refusals {
-		if slices.ContainsFunc(refusals[i].words, func(words string) bool { return strings.Contains(message, words) }) {
-			return refusals[i].feature
+	for _, r := range refusals {
+		if containsAny(message, r.words) {
+			return r.feature
 		}
 	}
 	return ""

@@ -61,7 +61,8 @@ const maxLead = 64
 
 // release yields the buffered text, because it is not a mark.
 func (l *lead) release(a *attempt) {
-	if l.over = true; l.text != "" && !a.yield(lathe.Delta{Kind: lathe.DeltaText, Text: l.text}, nil) {
+	l.over = true
+	if l.text != "" && !a.yield(lathe.Delta{Kind: lathe.DeltaText, Text: l.text}, nil) {
 		a.stopped = true
 	}
 }
@@ -71,7 +72,8 @@ func (a *attempt) end(fin *lathe.Finish) {
 	if !a.lead.over {
 		a.lead.release(a)
 	}
-	if a.finish = fin; !a.lead.mark {
+	a.finish = fin
+	if !a.lead.mark {
 		return
 	}
 	fin.Faults = append(slices.Clip(fin.Faults), lathe.Fault{Kind: faultThinkingMark, Count: 1})
@@ -86,7 +88,8 @@ func (a *attempt) end(fin *lathe.Finish) {
 			return
 		}
 		t.Text = strings.TrimLeft(after, leadSpace)
-		if fin.Message.Parts[i] = t; found {
+		fin.Message.Parts[i] = t
+		if found {
 			return
 		}
 	}

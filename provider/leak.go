@@ -35,7 +35,7 @@ const maxBad = 64 << 10
 func (l *leaks) read(text string) {
 	for text != "" && !l.r.stopped {
 		if l.off {
-			l.r.sayOne(&lathe.Delta{Kind: lathe.DeltaText, Text: text})
+			l.r.yieldParsed(&lathe.Delta{Kind: lathe.DeltaText, Text: text})
 			return
 		}
 		n := strings.IndexAny(text, ">}])\n") + 1
@@ -48,7 +48,7 @@ func (l *leaks) read(text string) {
 			l.raw = l.raw[:0]
 		}
 		l.raw = append(l.raw, piece...)
-		if again, mistaken := l.said(l.r.parser.Append(nil, piece)); mistaken {
+		if again, mistaken := l.yieldUntilMistake(l.r.parser.Append(nil, piece)); mistaken {
 			text = again + text
 		}
 	}
@@ -58,7 +58,7 @@ func (l *leaks) read(text string) {
 func (l *leaks) flush() {
 	for !l.off && !l.r.stopped {
 		deltas, _ := l.r.parser.Flush(nil) // the deltas report the same as the error
-		again, mistaken := l.said(deltas)
+		again, mistaken := l.yieldUntilMistake(deltas)
 		if !mistaken {
 			return
 		}
@@ -66,19 +66,19 @@ func (l *leaks) flush() {
 	}
 }
 
-// said yields deltas up to the first call of a tool that was not offered. In that case mistaken is true, and again is the text that must
+// yieldUntilMistake yields deltas up to the first call of a tool that was not offered. In that case mistaken is true, and again is the text that must
 // be read again.
-func (l *leaks) said(deltas []lathe.Delta) (again string, mistaken bool) {
+func (l *leaks) yieldUntilMistake(deltas []lathe.Delta) (again string, mistaken bool) {
 	for i := range deltas {
 		d := &deltas[i]
 		switch d.Kind {
 		case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary:
-			l.pass(d.Text)
+			l.consume(d.Text)
 			if d.Unreadable && len(l.bad)+len(d.Text) <= maxBad {
 				l.bad = append(l.bad, d.Text...)
 				continue
 			}
-			l.sayBad(false)
+			l.yieldBad(lathe.Delta{Kind: lathe.DeltaText})
 			d.Unreadable = false
 		case lathe.DeltaCallStart:
 			if !l.offered(d.Name) {
@@ -92,12 +92,12 @@ func (l *leaks) said(deltas []lathe.Delta) (again string, mistaken bool) {
 			}
 		case lathe.DeltaParseError:
 			if d.Index < 0 && !l.offered(d.Name) {
-				l.sayBad(false)
+				l.yieldBad(lathe.Delta{Kind: lathe.DeltaText})
 				continue
 			}
-			l.sayBad(true)
+			l.yieldBad(lathe.Delta{Kind: lathe.DeltaText, Unreadable: true})
 		}
-		l.r.sayOne(d)
+		l.r.yieldParsed(d)
 		if l.r.stopped {
 			return "", false
 		}
@@ -105,16 +105,17 @@ func (l *leaks) said(deltas []lathe.Delta) (again string, mistaken bool) {
 	return "", false
 }
 
-// sayBad yields the text of an unreadable call: as Unreadable if the call names an offered tool, else as ordinary text.
-func (l *leaks) sayBad(unreadable bool) {
+// yieldBad yields the buffered text of an unreadable call as d: Unreadable if the call names an offered tool, else ordinary text.
+func (l *leaks) yieldBad(d lathe.Delta) {
 	if len(l.bad) > 0 {
-		l.r.sayOne(&lathe.Delta{Kind: lathe.DeltaText, Text: string(l.bad), Unreadable: unreadable})
+		d.Text = string(l.bad)
+		l.r.yieldParsed(&d)
 		l.bad = l.bad[:0]
 	}
 }
 
-// pass removes text, which the parser returned, from raw.
-func (l *leaks) pass(text string) {
+// consume removes text, which the parser returned, from raw.
+func (l *leaks) consume(text string) {
 	find := bytes.Index
 	if l.closed { // the same text may be part of the call
 		find = bytes.LastIndex
@@ -139,7 +140,7 @@ func (l *leaks) giveUp() string {
 	}
 	_, n := utf8.DecodeRuneInString(rest)
 	if n > 0 {
-		l.r.sayOne(&lathe.Delta{Kind: lathe.DeltaText, Text: rest[:n]})
+		l.r.yieldParsed(&lathe.Delta{Kind: lathe.DeltaText, Text: rest[:n]})
 	}
 	return rest[n:]
 }

@@ -20,8 +20,8 @@ type loading struct {
 	polls int // number of requests to which the server answered that it loads
 }
 
-// told returns the number of attempts that the wait counts as: 1 for any number of polls.
-func (l *loading) told() int { return min(l.polls, 1) }
+// attempts returns the number of attempts that the wait counts as: 1 for any number of polls.
+func (l *loading) attempts() int { return min(l.polls, 1) }
 
 // wait returns the pause before the next request. It returns false if the call does not wait, because the failure is another one, or
 // Timeouts.Loading has passed. Once the server has reported that it loads the model, a refused connection is part of the wait,

@@ -66,13 +66,14 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 	var load loading
 	turn := pausedTurn{relayed: req.Relay != nil}
 	for n := 1; ; n++ {
-		a := attempt{v: v, answer: v.c.wire.NewAssembler(&v.c.assemble), lead: v.lead(req), yield: yield, relay: req.Relay, visible: turn.whole != nil, continues: turn.whole != nil, yielded: turn.delta}
+		continues := turn.whole != nil
+		a := attempt{v: v, answer: v.c.wire.NewAssembler(&v.c.assemble), lead: v.lead(req), yield: yield, relay: req.Relay, visible: continues, continues: continues, yielded: turn.delta}
 		err := a.run(ctx)
 		v.c.log(ctx, n, &a, err)
 		switch {
 		case a.stopped:
 			return
-		case err == nil && !v.answered(req, &a, &turn):
+		case err == nil && !v.endAnswer(req, &a, &turn):
 			return
 		case err == nil:
 			continue
@@ -84,10 +85,10 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 			n-- // not one of Retry.Attempts, because the server would refuse the same request each time
 			continue
 		}
-		wait, again := load.wait(v, &a, err)
-		loads := again
-		if !again {
-			wait, again = v.retry(n-load.told(), &a, err)
+		wait, loads := load.wait(v, &a, err)
+		again := loads
+		if !loads {
+			wait, again = v.retry(n-load.attempts(), &a, err)
 		}
 		if !again {
 			yield(lathe.Delta{}, turn.failed(err))
@@ -119,9 +120,9 @@ func (v *modelCall) prepare(req *lathe.Request) error {
 	return v.encodeRequest(req)
 }
 
-// answered handles the answer of an attempt. It returns true if the server has paused the answer: the request that continues it is
+// endAnswer handles the answer of an attempt. It returns true if the server has paused the answer: the request that continues it is
 // encoded. Otherwise it yields the end of the call, or an error.
-func (v *modelCall) answered(req *lathe.Request, a *attempt, turn *pausedTurn) (again bool) {
+func (v *modelCall) endAnswer(req *lathe.Request, a *attempt, turn *pausedTurn) (again bool) {
 	v.recordRefusedFeatures()
 	v.complete(a.finish)
 	whole, again := turn.join(v.c, a.finish)

@@ -25,14 +25,17 @@ type reading struct {
 	seen    bool              // text arrived as deltas
 	stopped bool              // the consumer stopped the iteration
 
-	calls      int            // number of calls yielded
-	open       int            // index of the parser's open call
-	own        []ownCall      // native calls of the server
-	deprecated int            // number of calls in deprecated syntax
-	old        dialect.Parser // a second parser that counts deprecated syntax; nil if that syntax is allowed or does not exist
-	recovered  int            // number of calls found in the text of a server with native calls
-	written    string         // the dialect of the calls in an open thought
-	inThought  int            // number of calls in an open thought
+	calls       int          // number of calls yielded
+	open        int          // index of the parser's open call
+	nativeCalls []nativeCall // calls that the server itself returned
+	written     string       // the dialect of the calls in an open thought; "": no call was found there
+	// deprecatedParser is a second parser that counts deprecated syntax; nil if that syntax is allowed or does not exist.
+	deprecatedParser dialect.Parser
+
+	// Numbers of calls for Faults:
+	deprecated int // in deprecated syntax
+	recovered  int // in the text of a server with native calls
+	inThought  int // in an open thought
 }
 
 // newParser returns a parser for the text that follows.
@@ -43,8 +46,8 @@ func (r *reading) newParser() dialect.Parser {
 	return r.d.NewParser(&r.opts)
 }
 
-// An ownCall maps the index of a native call to the index in the yielded turn.
-type ownCall struct{ in, out int }
+// A nativeCall maps the index of a native call to the index in the yielded turn.
+type nativeCall struct{ in, out int }
 
 func newReading(t *textModel, d *dialect.Dialect, opts dialect.Options, yield func(lathe.Delta, error) bool) *reading {
 	opts.AllowDeprecatedSyntax, opts.Rand = t.opts.AllowDeprecatedSyntax, t.opts.Rand
@@ -52,13 +55,13 @@ func newReading(t *textModel, d *dialect.Dialect, opts dialect.Options, yield fu
 	r := &reading{yield: yield, d: d, native: t.native, opts: opts}
 	r.parser = r.newParser()
 	r.shown.ShowUnreadable = t.opts.ShowUnreadableCalls
-	if name := d.Name(); !t.opts.AllowDeprecatedSyntax && r.leaks == nil && !t.opts.RecoverLeakedCalls && (name == "tags" || name == "auto") {
-		old := r.opts
-		old.AllowDeprecatedSyntax = true
-		r.old = d.NewParser(&old)
-	}
-	if t.opts.RecoverLeakedCalls {
+	hasDeprecated := d.Name() == "tags" || d.Name() == "auto"
+	switch {
+	case t.opts.RecoverLeakedCalls:
 		r.leaks = &leaks{r: r}
+	case hasDeprecated && !t.opts.AllowDeprecatedSyntax:
+		opts.AllowDeprecatedSyntax = true
+		r.deprecatedParser = d.NewParser(&opts)
 	}
 	return r
 }
@@ -70,14 +73,14 @@ func (r *reading) take(d *lathe.Delta) bool {
 		r.seen = true
 		r.read(d.Text)
 	case lathe.DeltaReasoning:
-		r.toldApart(d.Text)
-		r.give(*d)
+		r.separated(d.Text)
+		r.pass(*d)
 	case lathe.DeltaCallStart:
-		r.own = append(r.own, ownCall{d.Index, r.calls})
+		r.nativeCalls = append(r.nativeCalls, nativeCall{d.Index, r.calls})
 		r.passCall(d, r.calls)
 		r.calls++
 	case lathe.DeltaCallArgs, lathe.DeltaCallEnd:
-		for _, c := range slices.Backward(r.own) {
+		for _, c := range slices.Backward(r.nativeCalls) {
 			if c.in == d.Index {
 				r.passCall(d, c.out)
 				break
@@ -87,13 +90,13 @@ func (r *reading) take(d *lathe.Delta) bool {
 		r.finish(d.Finish)
 		return false
 	default:
-		r.give(*d)
+		r.pass(*d)
 	}
 	return !r.stopped
 }
 
-// toldApart handles reasoning that the server separates from the text: no part of the text is thinking in such a turn.
-func (r *reading) toldApart(text string) {
+// separated handles reasoning that the server separates from the text: no part of the text is thinking in such a turn.
+func (r *reading) separated(text string) {
 	if r.opts.ThinkingStartsOpen && !r.seen && text != "" {
 		r.opts.ThinkingStartsOpen = false
 		r.parser = r.newParser()
@@ -103,10 +106,10 @@ func (r *reading) toldApart(text string) {
 func (r *reading) passCall(d *lathe.Delta, index int) {
 	c := *d
 	c.Index = index
-	r.give(c)
+	r.pass(c)
 }
 
-func (r *reading) give(d lathe.Delta) {
+func (r *reading) pass(d lathe.Delta) {
 	if !r.stopped && !r.yield(d, nil) {
 		r.stopped = true
 	}
@@ -118,8 +121,8 @@ func (r *reading) read(text string) {
 		r.leaks.read(text)
 		return
 	}
-	if r.old != nil {
-		r.deltas = r.old.Append(r.deltas[:0], text)
+	if r.deprecatedParser != nil {
+		r.deltas = r.deprecatedParser.Append(r.deltas[:0], text)
 		for _, d := range r.deltas {
 			if d.Kind == lathe.DeltaCallStart && d.Deprecated {
 				r.deprecated++
@@ -127,21 +130,21 @@ func (r *reading) read(text string) {
 		}
 	}
 	r.deltas = r.parser.Append(r.deltas[:0], text)
-	r.said(r.deltas)
+	r.yieldAll(r.deltas)
 }
 
-// said yields the parser's deltas.
-func (r *reading) said(deltas []lathe.Delta) {
+// yieldAll yields the parser's deltas.
+func (r *reading) yieldAll(deltas []lathe.Delta) {
 	for i := range deltas {
 		if r.stopped {
 			return
 		}
-		r.sayOne(&deltas[i])
+		r.yieldParsed(&deltas[i])
 	}
 }
 
-// sayOne yields one delta of the parser, with the index of its call in this turn.
-func (r *reading) sayOne(d *lathe.Delta) {
+// yieldParsed yields one delta of the parser, with the index of its call in this turn.
+func (r *reading) yieldParsed(d *lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaCallStart:
 		r.message.Dialect = r.chosen()
@@ -164,7 +167,7 @@ func (r *reading) sayOne(d *lathe.Delta) {
 	}
 	r.shown.Mark(d)
 	r.message.Add(*d)
-	r.shown.Pass(d, r.give)
+	r.shown.Pass(d, r.pass)
 }
 
 // chosen returns the name of the dialect of the calls; "" if it is not known.
@@ -188,14 +191,14 @@ func (r *reading) flush() {
 		return
 	}
 	r.deltas, _ = r.parser.Flush(r.deltas[:0]) // the deltas report the same as the error
-	r.said(r.deltas)
+	r.yieldAll(r.deltas)
 }
 
 // broken ends a turn that failed: it yields the buffered text, then err.
 func (r *reading) broken(err error) {
 	if r.seen {
 		r.flush()
-		r.shown.End(r.give)
+		r.shown.End(r.pass)
 	}
 	if !r.stopped {
 		r.yield(lathe.Delta{}, err)
@@ -212,7 +215,7 @@ func (r *reading) finish(of *lathe.Finish) {
 		for _, p := range f.Message.Parts {
 			switch p := p.(type) {
 			case lathe.Reasoning:
-				r.toldApart(p.Text)
+				r.separated(p.Text)
 			case lathe.Text:
 				if !p.Commentary {
 					r.read(p.Text)
@@ -223,7 +226,7 @@ func (r *reading) finish(of *lathe.Finish) {
 	}
 	r.flush()
 	r.takeThought(&f)
-	r.shown.End(r.give)
+	r.shown.End(r.pass)
 	if r.stopped {
 		return
 	}
@@ -245,7 +248,7 @@ func (r *reading) finish(of *lathe.Finish) {
 		f.Dropped = slices.Concat(f.Dropped, r.dropped)
 		f.Dropped = f.Dropped[:min(len(f.Dropped), wire.MaxDropped)]
 	}
-	r.give(lathe.Delta{Kind: lathe.DeltaFinish, Finish: &f})
+	r.pass(lathe.Delta{Kind: lathe.DeltaFinish, Finish: &f})
 }
 
 // faults returns the faults of the server and those that the parser counted.

@@ -13,8 +13,8 @@ func (c *Chat) Relays() lathe.Wire { return c.wire.Wire() }
 // asksWhole reports whether the request asks for an answer that is not streamed.
 func asksWhole(r *lathe.Request) bool { return r.Relay != nil && !r.Relay.Stream }
 
-// relays reports whether the request has a relay for answers of that form: a stream, or a whole body.
-func (a *attempt) relays(stream bool) bool { return a.relay != nil && a.relay.Stream == stream }
+// relaysStream reports whether the request has a relay for a stream.
+func (a *attempt) relaysStream() bool { return a.relay != nil && a.relay.Stream }
 
 // maxOpening and maxOpeningBytes limit the events that are buffered at the beginning of a relayed stream.
 const (
@@ -46,7 +46,8 @@ func (a *attempt) relayEvent(event string, deltas []lathe.Delta) {
 			raw.Deltas = append(began, deltas...)
 		}
 	}
-	if !a.visible && len(a.held) < maxOpening && a.heldBytes+len(raw.Bytes) <= maxOpeningBytes && !raw.Finished && a.opens(event, raw.Deltas) {
+	fits := len(a.held) < maxOpening && a.heldBytes+len(raw.Bytes) <= maxOpeningBytes
+	if !a.visible && fits && !raw.Finished && a.opens(event, raw.Deltas) {
 		a.heldBytes += len(raw.Bytes)
 		raw.Bytes, raw.Deltas = bytes.Clone(raw.Bytes), slices.Clone(raw.Deltas)
 		a.held = append(a.held, *raw)
@@ -68,7 +69,7 @@ func (a *attempt) relayHeld() {
 
 // relayRest passes the bytes after the last event to the relay.
 func (a *attempt) relayRest(b []byte) {
-	if !a.relays(true) {
+	if !a.relaysStream() {
 		return
 	}
 	a.relayHeld()

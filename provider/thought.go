@@ -57,9 +57,9 @@ func (r *reading) takeThought(f *lathe.Finish) {
 	for i := range calls {
 		c := &calls[i]
 		r.written = c.Dialect
-		r.sayOne(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: c.ID, Name: c.Name})
-		r.sayOne(&lathe.Delta{Kind: lathe.DeltaCallArgs, Text: c.Arguments})
-		r.sayOne(&lathe.Delta{Kind: lathe.DeltaCallEnd})
+		r.yieldParsed(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: c.ID, Name: c.Name})
+		r.yieldParsed(&lathe.Delta{Kind: lathe.DeltaCallArgs, Text: c.Arguments})
+		r.yieldParsed(&lathe.Delta{Kind: lathe.DeltaCallEnd})
 	}
 }
 

@@ -24,11 +24,11 @@ type watch struct {
 	client, open, drain *time.Timer
 
 	mu        sync.Mutex
-	deadline  time.Time // of the call's first delta; zero if none exists
-	silent    *time.Timer
-	waiting   bool // a read of the server is blocked: time that the consumer takes does not count
-	connected bool // the transport has read from the body of the request
-	ends      bool // the answer has its finish reason
+	deadline  time.Time   // of the call's first delta; zero if none exists
+	silent    *time.Timer // of read_timeout
+	waiting   bool        // a read of the server is blocked: time that the consumer takes does not count
+	connected bool        // the transport has read from the body of the request
+	ends      bool        // the answer has its finish reason
 }
 
 // newWatch starts the timers of an attempt, which run until stop. A zero deadline disables client_timeout.
@@ -77,11 +77,19 @@ func (w *watch) sent() bool {
 	return w.connected
 }
 
-// silence records that a read of the server begins (on is true) or has returned.
-func (w *watch) silence(on bool) {
+// readBegins records that a read of the server begins.
+func (w *watch) readBegins() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting = on
+	w.waiting = true
+	w.restart()
+}
+
+// readEnds records that a read of the server has returned.
+func (w *watch) readEnds() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = false
 	w.restart()
 }
 
@@ -128,7 +136,7 @@ func (w *watch) draining(d time.Duration) {
 
 // stop stops all timers.
 func (w *watch) stop() {
-	w.silence(false)
+	w.readEnds()
 	for _, t := range [...]*time.Timer{w.client, w.open, w.drain} {
 		stop(t)
 	}

@@ -61,12 +61,7 @@ func isRequestFault(status int, typ, text string) bool {
 }
 
 func containsAny(text string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // outputWords are in errors of servers that could not parse the call that the model wrote: llama.cpp (current versions, and those before

@@ -30,7 +30,7 @@ var (
 		orphan: "messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
 	}
 	responsesAPI = &protocol{
-		Served: responses.New(), thoughts: "encrypted_content", data: "encrypted_content",
+		Served: responses.Codec{}, thoughts: "encrypted_content", data: "encrypted_content",
 		unanswered: "No tool output found for function call ",
 		orphan:     "No tool call found for function call output with call_id ",
 	}

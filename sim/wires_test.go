@@ -27,7 +27,7 @@ type client struct {
 }
 
 var clients = []client{
-	{openai.Upstream{}, "/v1"}, {responses.New(), "/v1"}, {messages.Codec{}, ""}, {gemini.Codec{}, "/v1beta"},
+	{openai.Upstream{}, "/v1"}, {responses.Codec{}, "/v1"}, {messages.Codec{}, ""}, {gemini.Codec{}, "/v1beta"},
 }
 
 // ask sends a request and reads the answer with the codec's Assembler.

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -21,18 +22,17 @@ type Conversation struct {
 	moved []moved
 }
 
-// moved is a part that became part of an earlier message: part from[1] of message from[0] is part to[1] of message to[0], or its blob
-// to[2] if that is not negative.
-type moved struct {
-	to   [3]int
-	from [2]int
-}
+// moved is a part that became part of an earlier message, or a blob of a result in it.
+type moved struct{ from, to place }
+
+// A place is the position of a part: messages[message].parts[part] or, if blob is not negative, that of its blob.
+type place struct{ message, part, blob int }
 
 // NewConversation returns a Conversation without messages.
 func (r *Row) NewConversation() Conversation { return Conversation{row: *r} }
 
-// order reports whether the destination refuses consecutive messages of one role.
-func (c *Conversation) order() bool { return c.row.System == one || c.row.Turns == alternate }
+// joinsTurns reports whether the destination refuses consecutive messages of one role.
+func (c *Conversation) joinsTurns() bool { return c.row.System == one || c.row.Turns == alternate }
 
 // Place maps the path of a part in the result of Join to its path in the messages given, such as "messages[0].parts[2]" to
 // "messages[1].parts[0]". Other paths are returned as they are.
@@ -40,27 +40,26 @@ func (c *Conversation) Place(path string) string {
 	if len(c.moved) == 0 {
 		return path
 	}
-	to := [3]int{2: -1}
 	message, rest, ok := text.CutIndex(path, "messages")
 	part, rest, isPart := text.CutIndex(rest, ".parts")
 	if !ok || !isPart {
 		return path
 	}
-	to[0], to[1] = message, part
 	blob, inner, isBlob := text.CutIndex(rest, ".blobs")
 	for _, m := range c.moved {
 		switch {
-		case m.to == to:
-			return partPath(m.from[0], m.from[1]) + rest
-		case isBlob && m.to == [3]int{message, part, blob}:
-			return partPath(m.from[0], m.from[1]) + inner
+		case m.to == place{message, part, -1}:
+			return m.from.path() + rest
+		case isBlob && m.to == place{message, part, blob}:
+			return m.from.path() + inner
 		}
 	}
 	return path
 }
 
-func partPath(message, part int) string {
-	return "messages[" + strconv.Itoa(message) + "].parts[" + strconv.Itoa(part) + "]"
+// path returns the path of a part.
+func (p place) path() string {
+	return "messages[" + strconv.Itoa(p.message) + "].parts[" + strconv.Itoa(p.part) + "]"
 }
 
 // MovesSystem reports whether system messages after the first ones are sent as text of the user.
@@ -97,16 +96,19 @@ func unsent(m *lathe.Message, sends func(*lathe.Message) bool) bool {
 // leading returns the number of messages at the start among which system messages keep their role: only system messages and unsent ones
 // precede them.
 func (c *Conversation) leading(msgs []lathe.Message, sends func(*lathe.Message) bool) int {
-	lead, last := 0, -1 // last is the last system message
+	lead, lastSystem := 0, -1
 	for lead < len(msgs) && (isSystem(&msgs[lead]) || unsent(&msgs[lead], sends)) {
 		if isSystem(&msgs[lead]) {
-			last = lead
+			lastSystem = lead
 		}
 		lead++
 	}
+	if c.row.System != one || lastSystem < 0 {
+		return lead
+	}
 	// Templates require a user message, and strict ones require it first: the last of the leading system messages is sent as one.
-	if c.row.System == one && last >= 0 && (lead == len(msgs) || c.row.Turns == alternate && msgs[lead].Role != lathe.RoleUser) {
-		return last
+	if lead == len(msgs) || c.row.Turns == alternate && msgs[lead].Role != lathe.RoleUser {
+		return lastSystem
 	}
 	return lead
 }
@@ -115,7 +117,7 @@ func (c *Conversation) leading(msgs []lathe.Message, sends func(*lathe.Message) 
 // one that was joined to an earlier one has no role and is not sent. Join appends the paths of what is changed or left out to changed and
 // does not modify msgs.
 func (c *Conversation) Join(msgs []lathe.Message, changed []string) ([]lathe.Message, []string) {
-	if !c.order() && c.row.Documents != asText {
+	if !c.joinsTurns() && c.row.Documents != asText {
 		return msgs, changed
 	}
 	p := pass{Conversation: c, out: msgs, changed: changed, head: -1, prev: -1}
@@ -123,9 +125,9 @@ func (c *Conversation) Join(msgs []lathe.Message, changed []string) ([]lathe.Mes
 		switch {
 		case m.Role == "": // the message is not sent
 		case c.row.System == one && isSystem(&m): // it is sent before all others
-			p.lead(i, m)
+			p.addLeading(i, m)
 		default:
-			p.follow(i, m)
+			p.add(i, m)
 		}
 	}
 	return p.out, p.changed
@@ -133,15 +135,18 @@ func (c *Conversation) Join(msgs []lathe.Message, changed []string) ([]lathe.Mes
 
 // A pass is one call of Roles or Join.
 type pass struct {
-	*Conversation
-	out     []lathe.Message
-	copied  bool
-	changed []string
-	head    int        // index in out of the system message to which others are joined; -1: none
-	prev    int        // index in out of the last message that is sent; -1: none
-	last    lathe.Role // role of the last message that counts in the order of turns
+	*Conversation // only for Join
+	out           []lathe.Message
+	copied        bool // out is a copy of the messages given
+	changed       []string
+
+	// Only for Join:
+	head int        // index in out of the system message to which others are joined; -1: none
+	prev int        // index in out of the last message that is sent; -1: none
+	last lathe.Role // role of the last message that counts in the order of turns
 }
 
+// set replaces message i of the result.
 func (p *pass) set(i int, m lathe.Message) {
 	if !p.copied {
 		p.out, p.copied = slices.Clone(p.out), true
@@ -157,17 +162,17 @@ func (p *pass) note(i int, member string) {
 	}
 }
 
-// follow adds message i, which is not one of the leading system messages, or joins it to the user or tool message before it.
-func (p *pass) follow(i int, m lathe.Message) {
+// add adds message i, which is not one of the leading system messages, or joins it to the user or tool message before it.
+func (p *pass) add(i int, m lathe.Message) {
 	if p.row.Documents == asText {
-		if with, ok := withDocuments(m); ok {
-			m = with
+		if converted, ok := withDocuments(m); ok {
+			m = converted
 			p.set(i, m)
 		}
 	}
-	if m.Role == lathe.RoleUser && p.order() && p.last == lathe.RoleUser && p.prev >= 0 {
-		if to := p.out[p.prev].Role; to == lathe.RoleUser || to == lathe.RoleTool {
-			if to == lathe.RoleTool {
+	if m.Role == lathe.RoleUser && p.joinsTurns() && p.last == lathe.RoleUser && p.prev >= 0 {
+		if before := p.out[p.prev].Role; before == lathe.RoleUser || before == lathe.RoleTool {
+			if before == lathe.RoleTool {
 				p.note(i, "role")
 			}
 			p.join(p.prev, i, m)
@@ -180,8 +185,8 @@ func (p *pass) follow(i int, m lathe.Message) {
 	}
 }
 
-// lead adds system message i, which only system messages precede, or joins it to the first of them.
-func (p *pass) lead(i int, m lathe.Message) {
+// addLeading adds system message i, which only system messages precede, or joins it to the first of them.
+func (p *pass) addLeading(i int, m lathe.Message) {
 	if p.head >= 0 {
 		p.join(p.head, i, m)
 		return
@@ -197,62 +202,77 @@ func (p *pass) join(to, i int, m lathe.Message) {
 	}
 	p.noteMembers(i, "", m.Extra)
 	into.Parts = slices.Clone(into.Parts)
-	plain, apart := wireOf(m.Wire) != wireOf(into.Wire), true // apart: a blank line must separate the texts
+	sameWire := wireOf(m.Wire) == wireOf(into.Wire)
+	first := true // no part was appended yet: a blank line must separate the texts
 	for j, part := range m.Parts {
-		if plain || into.Role == lathe.RoleTool {
-			var ok bool
-			if part, ok = p.plain(i, j, part, plain); !ok {
-				continue
-			}
+		if !sameWire {
+			part = p.withoutRaw(i, j, part)
+		}
+		if part != nil && (!sameWire || into.Role == lathe.RoleTool) {
+			part = p.plain(i, j, part)
+		}
+		if part == nil {
+			continue
 		}
 		t, isText := part.(lathe.Text)
+		from := place{i, j, -1}
 		switch {
 		case isText && t.Text == "" && len(t.Extra) == 0:
 			continue
 		case into.Role == lathe.RoleTool:
-			p.intoResult(&into, to, i, j, part)
+			p.intoResult(&into, to, from, part)
 			continue
-		case isText && apart && len(into.Parts) > 0:
+		case isText && first && len(into.Parts) > 0:
 			t.Text = "\n\n" + t.Text
 			last := len(into.Parts) - 1
 			if before, ok := into.Parts[last].(lathe.Text); ok && len(before.Extra)+len(t.Extra) == 0 {
 				before.Text += t.Text // some templates read only the first part
-				into.Parts[last], apart = before, false
+				into.Parts[last], first = before, false
 				continue
 			}
 			part = t
 		}
-		apart = false
-		p.moved = append(p.moved, moved{[3]int{to, len(into.Parts), -1}, [2]int{i, j}})
+		first = false
+		p.moved = append(p.moved, moved{from, place{to, len(into.Parts), -1}})
 		into.Parts = append(into.Parts, part)
 	}
 	p.set(to, into)
 	p.set(i, lathe.Message{})
 }
 
-// plain returns part j of message i in a form that a tool result may contain and, if alien is set, without what only the wire of the
-// message defines. It notes the paths of what it leaves out. ok is false if nothing is left.
-func (p *pass) plain(i, j int, part lathe.Part, alien bool) (_ lathe.Part, ok bool) {
+// withoutRaw returns part j of message i without Raw, which only the wire of the message defines. It returns nil if nothing is left.
+func (p *pass) withoutRaw(i, j int, part lathe.Part) lathe.Part {
+	b, ok := part.(lathe.Blob)
+	if !ok || len(b.Raw) == 0 {
+		return part
+	}
+	at := "parts[" + strconv.Itoa(j) + "]"
+	if b.URL == "" && len(b.Data) == 0 {
+		p.note(i, at)
+		return nil
+	}
+	p.note(i, at+".raw")
+	b.Raw = nil
+	return b
+}
+
+// plain returns part j of message i in a form that a tool result may contain, and notes the paths of what it leaves out. It returns nil if
+// nothing is left.
+func (p *pass) plain(i, j int, part lathe.Part) lathe.Part {
 	at := "parts[" + strconv.Itoa(j) + "]"
 	switch part := part.(type) {
 	case lathe.Text:
 		p.noteMembers(i, at+".", part.Extra)
 		part.Extra = nil
-		return part, true
+		return part
 	case lathe.Blob:
-		if alien && len(part.Raw) > 0 {
-			if part.Raw = nil; part.URL == "" && len(part.Data) == 0 {
-				break
-			}
-			p.note(i, at+".raw")
-		}
-		return part, true
+		return part
 	case lathe.Refusal:
-		return lathe.Text{Text: part.Text}, true
+		return lathe.Text{Text: part.Text}
 	case lathe.Opaque, lathe.Reasoning, lathe.ToolCall, lathe.ToolResult: // these have no form in a user message or result
 	}
 	p.note(i, at)
-	return nil, false
+	return nil
 }
 
 func (p *pass) noteMembers(i int, at string, members []lathe.Member) {
@@ -261,23 +281,23 @@ func (p *pass) noteMembers(i int, at string, members []lathe.Member) {
 	}
 }
 
-// intoResult adds part j of message i to the content of the result in message to, because the order of turns does not allow a user message
+// intoResult adds the part at from to the content of the result in message to, because the order of turns does not allow a user message
 // after it.
-func (p *pass) intoResult(into *lathe.Message, to, i, j int, part lathe.Part) {
-	k := slices.IndexFunc(into.Parts, func(part lathe.Part) bool { _, ok := part.(lathe.ToolResult); return ok })
-	if k < 0 {
+func (p *pass) intoResult(into *lathe.Message, to int, from place, part lathe.Part) {
+	result := slices.IndexFunc(into.Parts, func(part lathe.Part) bool { _, ok := part.(lathe.ToolResult); return ok })
+	if result < 0 {
 		return
 	}
-	r, _ := into.Parts[k].(lathe.ToolResult)
+	r, _ := into.Parts[result].(lathe.ToolResult)
 	switch part := part.(type) {
 	case lathe.Text:
 		r.Content += "\n\n" + part.Text
 	case lathe.Blob:
-		p.moved = append(p.moved, moved{[3]int{to, k, len(r.Blobs)}, [2]int{i, j}})
+		p.moved = append(p.moved, moved{from, place{to, result, len(r.Blobs)}})
 		r.Blobs = append(slices.Clip(r.Blobs), part)
 	default: // plain returns no others
 	}
-	into.Parts[k] = r
+	into.Parts[result] = r
 }
 
 // asUser returns a system message as a user message whose texts are in <system> tags.
@@ -300,17 +320,17 @@ func withDocuments(m lathe.Message) (_ lathe.Message, ok bool) {
 	for i, part := range m.Parts {
 		switch p := part.(type) {
 		case lathe.Blob, lathe.Opaque:
-			text, is := DocumentText(m.Wire, p)
-			if !is {
+			text, ok := DocumentText(m.Wire, p)
+			if !ok {
 				continue
 			}
 			part = lathe.Text{Text: text}
 		case lathe.ToolResult:
-			with, is := resultWithDocuments(p)
-			if !is {
+			converted, ok := resultWithDocuments(p)
+			if !ok {
 				continue
 			}
-			part = with
+			part = converted
 		default:
 			continue
 		}
@@ -322,23 +342,25 @@ func withDocuments(m lathe.Message) (_ lathe.Message, ok bool) {
 	return m, copied
 }
 
+// resultWithDocuments returns the result with its text documents added to its text; ok is false if it has none.
 func resultWithDocuments(r lathe.ToolResult) (_ lathe.ToolResult, ok bool) {
-	var rest []lathe.Blob
+	var others []lathe.Blob
 	for i := range r.Blobs {
-		text, is := document(&r.Blobs[i])
-		if !is {
-			rest = append(rest, r.Blobs[i])
+		text, isText := document(&r.Blobs[i])
+		if !isText {
+			others = append(others, r.Blobs[i])
 			continue
 		}
-		if ok = true; r.Content != "" {
+		if r.Content != "" {
 			r.Content += "\n\n"
 		}
 		r.Content += text
 	}
-	if ok {
-		r.Blobs = rest
+	if len(others) == len(r.Blobs) {
+		return r, false
 	}
-	return r, ok
+	r.Blobs = others
+	return r, true
 }
 
 // DocumentText returns the text of a part that is a text document, with its title; ok is false for other parts. of is the wire of the
@@ -417,10 +439,7 @@ func blocks(part lathe.Opaque) (text string, ok bool) {
 
 // wireOf returns the wire of a message; the default is OpenAI Chat.
 func wireOf(w lathe.Wire) lathe.Wire {
-	if w == "" {
-		return lathe.WireOpenAIChat
-	}
-	return w
+	return cmp.Or(w, lathe.WireOpenAIChat)
 }
 
 func isSystem(m *lathe.Message) bool {

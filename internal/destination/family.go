@@ -2,6 +2,7 @@ package destination
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -34,7 +35,7 @@ func familyOf(model string) family {
 				f.version = f.version / 1000 * 100
 			}
 			return f
-		case reasons(w) && (i == 0 || words[i-1] == "openai"):
+		case isReasoning(w) && (i == 0 || words[i-1] == "openai"):
 			return family{name: "o", version: int(w[1]-'0') * 100}
 		case w == "nemo", slices.ContainsFunc(mistral, func(m string) bool { return strings.HasPrefix(w, m) }):
 			return family{name: "mistral"}
@@ -43,8 +44,8 @@ func familyOf(model string) family {
 	return family{}
 }
 
-// reasons reports whether w is the name of one of OpenAI's reasoning models o1 to o9.
-func reasons(w string) bool { return len(w) == 2 && w[0] == 'o' && w[1] >= '1' && w[1] <= '9' }
+// isReasoning reports whether w is the name of one of OpenAI's reasoning models o1 to o9.
+func isReasoning(w string) bool { return len(w) == 2 && w[0] == 'o' && w[1] >= '1' && w[1] <= '9' }
 
 // version returns the first number of one or two digits and the number after it as major*100 + minor: 405 for "4", "5". Letters after the
 // digits, as in 4o, are ignored. It returns 0 if there is no such number.
@@ -69,9 +70,7 @@ func small(w string) (n int, ok bool) {
 	if digits == 0 || digits > 2 || !letters(w[digits:]) {
 		return 0, false
 	}
-	for _, c := range []byte(w[:digits]) {
-		n = n*10 + int(c-'0')
-	}
+	n, _ = strconv.Atoi(w[:digits])
 	return n, true
 }
 

@@ -21,7 +21,11 @@ func (r *Row) FitSchema(schema []byte) (_ []byte, changes []string) {
 	if schema[0] != '{' {
 		return []byte(`{"type":"object","properties":{}}`), []string{""}
 	}
-	schema, changes = plainRoot(inlined(schema, schema), r.Schema == openAI)
+	removed := []string{"anyOf", "oneOf", "allOf"}
+	if r.Schema == openAI {
+		removed = append(removed, "enum", "not")
+	}
+	schema, changes = plainRoot(inlined(schema, schema), removed)
 	if r.Schema == openAI {
 		if rawjson.Kind(rawjson.At(schema, "properties")) != '{' {
 			schema = rawjson.Without(schema, "properties")
@@ -32,25 +36,22 @@ func (r *Row) FitSchema(schema []byte) (_ []byte, changes []string) {
 	return schema, changes
 }
 
-// unions are the keywords whose branches plainRoot merges. allOf is first, because its branches all apply.
-var unions = []string{"allOf", "anyOf", "oneOf"}
-
-// plainRoot returns the schema with an object at its root and without unions there. If values is set, it also removes enum and not, which
-// compare whole values.
-func plainRoot(schema []byte, values bool) (_ []byte, changes []string) {
+// plainRoot returns the schema with an object at its root and without the removed keywords there: the unions, whose branches it merges, and those
+// that compare whole values.
+func plainRoot(schema []byte, removed []string) (_ []byte, changes []string) {
 	left := []string{"type", "properties", "required"} // members that are written separately or left out
-	for _, key := range [...]string{"anyOf", "oneOf", "allOf", "enum", "not"} {
-		if rawjson.At(schema, key) != nil && (values || slices.Contains(unions, key)) {
+	for _, key := range removed {
+		if rawjson.At(schema, key) != nil {
 			changes = append(changes, "."+key)
 			left = append(left, key)
 		}
 	}
 	typ := rawjson.At(schema, "type")
-	object := string(typ) == `"object"`
-	if object && len(changes) == 0 {
+	isObject := string(typ) == `"object"`
+	if isObject && len(changes) == 0 {
 		return schema, nil
 	}
-	if typ != nil && !object {
+	if typ != nil && !isObject {
 		changes = append(changes, ".type")
 	}
 	m := merged{root: schema, names: map[string]bool{}, needed: map[string]bool{}}
@@ -112,35 +113,31 @@ func (m *merged) add(schema []byte, depth int) (required []string) {
 	for el := range rawjson.Elements(rawjson.At(schema, "required")) {
 		required = append(required, rawjson.Text(el))
 	}
-	for _, key := range unions {
-		if list := rawjson.At(schema, key); depth > 0 {
-			required = append(required, m.addBranches(list, key == "allOf", depth-1)...)
-		}
+	if depth == 0 {
+		return required
+	}
+	for branch := range rawjson.Elements(rawjson.At(schema, "allOf")) { // first, because its branches all apply
+		required = append(required, m.add(branch, depth-1)...)
+	}
+	for _, key := range [...]string{"anyOf", "oneOf"} {
+		required = append(required, m.addAlternatives(rawjson.At(schema, key), depth-1)...)
 	}
 	return required
 }
 
-// addBranches adds the branches of a union. It returns the names that all branches require or, if all is set (allOf), those that any branch
-// requires.
-func (m *merged) addBranches(list []byte, all bool, depth int) (required []string) {
-	branches, counts, last := 0, map[string]int{}, []string(nil)
+// addAlternatives adds the branches of an anyOf or oneOf. It returns the names that all branches require.
+func (m *merged) addAlternatives(list []byte, depth int) (required []string) {
+	branches, counts := 0, map[string]int{}
 	for branch := range rawjson.Elements(list) {
-		branches++
-		if last = m.add(branch, depth); all {
-			required = append(required, last...)
-		}
-		for _, name := range last {
-			if counts[name] == branches-1 { // all earlier branches require it, and this branch does not list it twice
+		required = m.add(branch, depth)
+		for _, name := range required {
+			if counts[name] == branches { // all earlier branches require it, and this branch does not list it twice
 				counts[name]++
 			}
 		}
+		branches++
 	}
-	for _, name := range last {
-		if !all && counts[name] == branches {
-			required = append(required, name)
-		}
-	}
-	return required
+	return slices.DeleteFunc(required, func(name string) bool { return counts[name] != branches })
 }
 
 // maxReferences bounds how many references are followed one after another.

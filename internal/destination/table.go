@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -105,13 +106,9 @@ var (
 // or, failing that, the vendor of the model, if its models are known to run on one kind of server. For an unknown server, only the rules of
 // the wire and of the model apply.
 func For(w lathe.Wire, server, host, model string) Row {
-	if w == "" {
-		w = lathe.WireOpenAIChat
-	}
+	w = wireOf(w)
 	f := familyOf(model)
-	if alias := aliases[server]; alias != "" {
-		server = alias
-	}
+	server = cmp.Or(aliases[server], server)
 	if server == "" {
 		server = serverOf(host)
 	}

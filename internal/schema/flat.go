@@ -27,11 +27,13 @@ type flat struct {
 }
 
 type flatMember struct {
-	bit       uint64
-	kinds     string   // allowed first bytes of a value; 1 means integers, and . means other numbers
-	choices   []string // allowed strings; nil: any
-	length    [2]int   // least and largest number of characters
-	low, high int64    // bounds of integers
+	bit uint64
+	// kinds has the first byte of each kind of value that is allowed, such as " for strings and tf for booleans; 1 is for all integers, and
+	// . for all other numbers.
+	kinds                string
+	choices              []string // allowed strings; nil: any
+	minLength, maxLength int      // of strings, in characters
+	low, high            int64    // bounds of integers
 }
 
 // newFlat returns nil if the schema has a keyword that a flat does not support.
@@ -64,16 +66,17 @@ func newFlatMember(s *jsonschema.Schema) *flatMember {
 	if s.Types == nil && s.Enum == nil || !lowFits || !highFits || !hasOnly(s, "Types", "Enum", "MinLength", "MaxLength", "Minimum", "Maximum") {
 		return nil
 	}
-	m := &flatMember{length: [2]int{0, math.MaxInt}, low: low, high: high}
+	m := &flatMember{maxLength: math.MaxInt, low: low, high: high}
 	types := []string{"string"} // only strings of an enum are supported
 	if s.Types != nil {
 		types = s.Types.ToStrings()
 	}
 	for _, name := range types {
 		kind := map[string]string{"string": `"`, "number": "1.", "integer": "1", "boolean": "tf", "null": "n"}[name]
-		if m.kinds += kind; kind == "" {
+		if kind == "" {
 			return nil
 		}
+		m.kinds += kind
 	}
 	if s.Minimum != nil || s.Maximum != nil {
 		m.kinds = strings.ReplaceAll(m.kinds, ".", "")
@@ -87,10 +90,10 @@ func newFlatMember(s *jsonschema.Schema) *flatMember {
 		}
 	}
 	if s.MinLength != nil {
-		m.length[0] = *s.MinLength
+		m.minLength = *s.MinLength
 	}
 	if s.MaxLength != nil {
-		m.length[1] = *s.MaxLength
+		m.maxLength = *s.MaxLength
 	}
 	return m
 }
@@ -137,9 +140,12 @@ func (m *flatMember) admits(v []byte) bool {
 	if strings.IndexByte(m.kinds, c) < 0 {
 		return false
 	}
-	if c != '"' || m.choices == nil && m.length == [2]int{0, math.MaxInt} {
+	if c != '"' || m.choices == nil && m.minLength == 0 && m.maxLength == math.MaxInt {
 		return true
 	}
-	text, n := v[1:len(v)-1], utf8.RuneCount(v)-2
-	return bytes.IndexByte(text, '\\') < 0 && n >= m.length[0] && n <= m.length[1] && (m.choices == nil || slices.Contains(m.choices, string(text)))
+	text, length := v[1:len(v)-1], utf8.RuneCount(v)-len(`""`)
+	if bytes.IndexByte(text, '\\') >= 0 || length < m.minLength || length > m.maxLength {
+		return false
+	}
+	return m.choices == nil || slices.Contains(m.choices, string(text))
 }

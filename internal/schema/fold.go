@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -58,25 +59,20 @@ func (f *folding) value(v any, schemas []*jsonschema.Schema, path []string) {
 	case []any:
 		schemas = f.closure(schemas)
 		for i, e := range v {
-			f.value(e, f.forKid(schemas, func(s *jsonschema.Schema, add func(*jsonschema.Schema)) {
-				for sub := range forItem(s, i) {
-					add(sub)
-				}
-			}), append(path, strconv.Itoa(i)))
+			parts := f.forPart(schemas, func(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] { return forItem(s, i) })
+			f.value(e, parts, append(path, strconv.Itoa(i)))
 		}
 	case map[string]any:
 		schemas = f.closure(schemas)
 		f.names(v, schemas, path)
 		for name, e := range v {
-			f.value(e, f.forKid(schemas, func(s *jsonschema.Schema, add func(*jsonschema.Schema)) {
-				for sub := range forMember(s, name, func(re jsonschema.Regexp) bool {
-					found, work := match(re, name, f.left)
-					f.left -= work
-					return found && f.left > 0
-				}) {
-					add(sub)
-				}
-			}), append(path, name))
+			matches := func(re jsonschema.Regexp) bool {
+				found, work := match(re, name, f.left)
+				f.left -= work
+				return found && f.left > 0
+			}
+			parts := f.forPart(schemas, func(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] { return forMember(s, name, matches) })
+			f.value(e, parts, append(path, name))
 		}
 	}
 }
@@ -123,21 +119,20 @@ func (f *folding) closure(schemas []*jsonschema.Schema) []*jsonschema.Schema {
 		add(s)
 	}
 	for i := 0; i < len(all); i++ {
-		for sub := range f.same(all[i]) {
+		for sub := range f.inPlace(all[i]) {
 			add(sub)
 		}
 	}
 	return all
 }
 
-// forKid returns the schemas for a part of a value. each adds those that one schema of the value applies to that part.
-func (f *folding) forKid(schemas []*jsonschema.Schema, each func(s *jsonschema.Schema, add func(*jsonschema.Schema))) []*jsonschema.Schema {
-	var out []*jsonschema.Schema
+// forPart returns the schemas for a part of a value. each yields those that one schema of the value applies to that part.
+func (f *folding) forPart(schemas []*jsonschema.Schema, each func(*jsonschema.Schema) iter.Seq[*jsonschema.Schema]) (all []*jsonschema.Schema) {
 	for _, s := range schemas {
 		if f.left--; f.left <= 0 {
 			break
 		}
-		each(s, func(sub *jsonschema.Schema) { out = append(out, sub) })
+		all = slices.AppendSeq(all, each(s))
 	}
-	return out
+	return all
 }

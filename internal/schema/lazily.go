@@ -72,8 +72,10 @@ func isPlain(doc any, draft *jsonschema.Draft) bool {
 			return false
 		}
 	}
-	if !p.schema(root, true) {
-		return false
+	for key, v := range root {
+		if !p.rootKeyword(key, v) {
+			return false
+		}
 	}
 	state := map[string]bool{}
 	for name := range p.defs {
@@ -89,14 +91,27 @@ type plain struct {
 	defs map[string]any // $defs of the root schema
 }
 
-func (p *plain) schema(v any, isRoot bool) bool {
+// rootKeyword reports whether the value of one keyword of the root schema is valid.
+func (p *plain) rootKeyword(key string, v any) bool {
+	switch key {
+	case "$schema":
+		_, ok := v.(string) // read has checked that it names a known draft
+		return ok
+	case "$defs":
+		return p.schemas(v)
+	}
+	return p.keyword(key, v)
+}
+
+// schema reports whether a schema below the root is valid.
+func (p *plain) schema(v any) bool {
 	m, ok := v.(map[string]any)
 	if !ok {
 		_, ok = v.(bool)
 		return ok
 	}
 	for key, val := range m {
-		if !p.keyword(key, val, isRoot) {
+		if !p.keyword(key, val) {
 			return false
 		}
 	}
@@ -104,11 +119,8 @@ func (p *plain) schema(v any, isRoot bool) bool {
 }
 
 // keyword reports whether the value of one keyword is valid.
-func (p *plain) keyword(key string, v any, inRoot bool) bool {
+func (p *plain) keyword(key string, v any) bool {
 	switch key {
-	case "$schema":
-		_, ok := v.(string) // read has checked that it names a known draft
-		return ok && inRoot
 	case "title", "description", "$comment", "format":
 		_, ok := v.(string)
 		return ok
@@ -133,13 +145,11 @@ func (p *plain) keyword(key string, v any, inRoot bool) bool {
 		return ok && distinct(names, func(string) bool { return true })
 	case "properties":
 		return p.schemas(v)
-	case "$defs":
-		return inRoot && p.schemas(v)
 	case "items", "additionalProperties":
-		return p.schema(v, false)
+		return p.schema(v)
 	case "anyOf", "oneOf", "allOf":
 		list, ok := v.([]any)
-		return ok && len(list) > 0 && !slices.ContainsFunc(list, func(e any) bool { return !p.schema(e, false) })
+		return ok && len(list) > 0 && !slices.ContainsFunc(list, func(e any) bool { return !p.schema(e) })
 	case "$ref":
 		_, ok := p.target(v)
 		return ok
@@ -155,7 +165,7 @@ func (p *plain) schemas(v any) bool {
 		return false
 	}
 	for _, e := range m {
-		if !p.schema(e, false) {
+		if !p.schema(e) {
 			return false
 		}
 	}

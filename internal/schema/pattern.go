@@ -67,60 +67,65 @@ func (p *pattern) match(text string) (found bool, took time.Duration, err error)
 func ecmaScript(expr string) (string, error) {
 	var b strings.Builder
 	inClass := false
-	for i := 0; i < len(expr); i++ {
-		switch c := expr[i]; {
-		case c == '\\' && i+1 < len(expr):
-			end := i + 2
-			switch e := expr[i+1]; {
-			case e == 'x' || e == 'u':
-				n := hexDigits(expr[end:], e == 'u')
-				if n == 0 {
-					return "", fmt.Errorf("the escape \\%c without its digits is not in ECMA-262", e)
-				}
-				end += n
-			case isLetter(e) && !strings.ContainsRune("dDwWsSbBpPkcfnrtv", rune(e)):
-				return "", fmt.Errorf("the escape \\%c is not in ECMA-262", e)
-			case (e == 'p' || e == 'P') && strings.HasPrefix(expr[end:], "{"):
-				end += strings.IndexByte(expr[end:], '}') + 1
+	for rest := expr; rest != ""; {
+		n := 1 // number of bytes of rest that are read
+		switch {
+		case rest[0] == '\\' && len(rest) > 1:
+			var err error
+			if n, err = escapeLength(rest); err != nil {
+				return "", err
 			}
-			b.WriteString(expr[i:end])
-			rest := expr[end:]
-			if inClass && strings.ContainsRune("dDwWsSpP", rune(expr[i+1])) && len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
-				b.WriteString(`\-`)
-				end++
-			}
-			i = end - 1
-			continue
-		case c == '[' && inClass && isPOSIXClass(expr[i:]):
+		case rest[0] == '[' && inClass && isPOSIXClass(rest):
 			return "", errors.New("the class [:name:] is not in ECMA-262")
-		case c == '[':
+		case rest[0] == '[':
 			inClass = true
-		case c == ']':
+		case rest[0] == ']':
 			inClass = false
 		}
-		b.WriteByte(expr[i])
+		isSet := n > 1 && strings.IndexByte("dDwWsSpP", rest[1]) >= 0 // an escape for a set of characters
+		b.WriteString(rest[:n])
+		rest = rest[n:]
+		if inClass && isSet && len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
+			b.WriteString(`\-`)
+			rest = rest[1:]
+		}
 	}
 	return b.String(), nil
 }
 
-// hexDigits returns the length of the digits after \x or \u, including braces, or 0 if they are missing.
-func hexDigits(s string, isUnicode bool) int {
-	n, want := 0, 2
-	if isUnicode {
-		if digits, isBraced := strings.CutPrefix(s, "{"); isBraced {
-			s, _, isBraced = strings.Cut(digits, "}")
-			if want = max(len(s), 1); !isBraced {
-				return 0
-			}
-			n = 2 // the braces
-		} else {
-			want = 4
+// escapeLength returns the number of bytes of the escape with which s begins, such as \d, \x20, \u{1F600} or \p{L}.
+func escapeLength(s string) (int, error) {
+	const start = len(`\d`)
+	digits := 0
+	switch c := s[1]; {
+	case c == 'x':
+		digits = hexDigits(s[start:], 2)
+	case c == 'u' && strings.HasPrefix(s[start:], "{"):
+		braced, _, closed := strings.Cut(s[start+1:], "}")
+		if n := hexDigits(braced, max(len(braced), 1)); closed && n > 0 {
+			digits = n + len("{}")
 		}
+	case c == 'u':
+		digits = hexDigits(s[start:], 4)
+	case isLetter(c) && strings.IndexByte("dDwWsSbBpPkcfnrtv", c) < 0:
+		return 0, fmt.Errorf("the escape \\%c is not in ECMA-262", c)
+	case (c == 'p' || c == 'P') && strings.HasPrefix(s[start:], "{"):
+		return start + strings.IndexByte(s[start:], '}') + 1, nil
+	default:
+		return start, nil
 	}
-	if len(s) < want || strings.Trim(s[:want], "0123456789abcdefABCDEF") != "" {
+	if digits == 0 {
+		return 0, fmt.Errorf("the escape \\%c without its digits is not in ECMA-262", s[1])
+	}
+	return start + digits, nil
+}
+
+// hexDigits returns n if s begins with n hexadecimal digits, otherwise 0.
+func hexDigits(s string, n int) int {
+	if len(s) < n || strings.Trim(s[:n], "0123456789abcdefABCDEF") != "" {
 		return 0
 	}
-	return n + want
+	return n
 }
 
 // isPOSIXClass reports whether s begins with a class such as [:alpha:].

@@ -1,7 +1,7 @@
 package schema
 
 import (
-	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -46,7 +46,7 @@ func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*me
 		for name := range s.Properties {
 			f.declared[name] = true
 		}
-		todo = slices.AppendSeq(todo, subschemas(s))
+		todo = append(todo, subschemas(s)...)
 		s.Format = nil
 		for _, only := range separate(s) {
 			seen[only] = true
@@ -115,55 +115,31 @@ func hasOnly(s *jsonschema.Schema, fields ...string) bool {
 	return true
 }
 
-// subschemas yields each schema that s refers to or contains.
-func subschemas(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
-	return func(yield func(*jsonschema.Schema) bool) {
-		ok := true
-		put := func(subs ...*jsonschema.Schema) {
-			for _, sub := range subs {
-				if ok && sub != nil {
-					ok = yield(sub)
-				}
-			}
-		}
-		putAny := func(v any) {
-			switch v := v.(type) {
-			case *jsonschema.Schema:
-				put(v)
-			case []*jsonschema.Schema:
-				put(v...)
-			}
-		}
-		put(s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else, s.PropertyNames, s.Contains,
-			s.Items2020, s.UnevaluatedItems, s.UnevaluatedProperties, s.ContentSchema)
-		if s.DynamicRef != nil {
-			put(s.DynamicRef.Ref)
-		}
-		put(s.AllOf...)
-		put(s.AnyOf...)
-		put(s.OneOf...)
-		put(s.PrefixItems...)
-		putAny(s.Items)
-		putAny(s.AdditionalItems)
-		putAny(s.AdditionalProperties)
-		for _, sub := range s.Properties {
-			put(sub)
-		}
-		for _, sub := range s.PatternProperties {
-			put(sub)
-		}
-		for _, sub := range s.DependentSchemas {
-			put(sub)
-		}
-		for _, sub := range s.Dependencies {
-			putAny(sub)
-		}
-		for _, ext := range s.Extensions {
-			if names, isNames := ext.(propertyNames); isNames {
-				put(names.schema)
-			}
+// subschemas returns the schemas that s refers to or contains. Some elements are nil.
+func subschemas(s *jsonschema.Schema) []*jsonschema.Schema {
+	subs := slices.Concat(s.AllOf, s.AnyOf, s.OneOf, s.PrefixItems,
+		[]*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else, s.PropertyNames, s.Contains,
+			s.Items2020, s.UnevaluatedItems, s.UnevaluatedProperties, s.ContentSchema})
+	if s.DynamicRef != nil {
+		subs = append(subs, s.DynamicRef.Ref)
+	}
+	subs = slices.AppendSeq(subs, maps.Values(s.Properties))
+	subs = slices.AppendSeq(subs, maps.Values(s.PatternProperties))
+	subs = slices.AppendSeq(subs, maps.Values(s.DependentSchemas))
+	for _, v := range slices.AppendSeq([]any{s.Items, s.AdditionalItems, s.AdditionalProperties}, maps.Values(s.Dependencies)) {
+		switch v := v.(type) {
+		case *jsonschema.Schema:
+			subs = append(subs, v)
+		case []*jsonschema.Schema:
+			subs = append(subs, v...)
 		}
 	}
+	for _, ext := range s.Extensions {
+		if names, ok := ext.(propertyNames); ok {
+			subs = append(subs, names.schema)
+		}
+	}
+	return subs
 }
 
 // propertyNames checks the names of the members of an object.

@@ -128,8 +128,10 @@ func isWords(elements []string) bool {
 // meant returns the word that restricts values and of which name is a spelling or nearly one, if exactly one is; "": a text. Words such as
 // format and example also begin descriptions.
 func meant(name string) (found string) {
+	name = strings.ToLower(strings.TrimSpace(name))
 	for known, w := range words {
-		if known != "enum" && w.on == "" || known == "pattern" || known == "format" || text.Distance(strings.ToLower(strings.TrimSpace(name)), strings.ToLower(known)) > 1 {
+		restricts := known == "enum" || w.on != "" && known != "pattern" && known != "format"
+		if !restricts || text.Distance(name, strings.ToLower(known)) > 1 {
 			continue
 		}
 		if found != "" {

@@ -24,9 +24,9 @@ const matchUnit = MaxPatternTime / maxWork
 
 // workload has the data to compute the cost of a check against one schema.
 type workload struct {
-	anchors map[string][]*jsonschema.Schema // by the name of a dynamic anchor
-	fixed   map[*jsonschema.Schema]int      // cost of enum and const
-	uneval  bool                            // at least one schema has unevaluatedItems
+	anchors     map[string][]*jsonschema.Schema // by the name of a dynamic anchor
+	fixed       map[*jsonschema.Schema]int      // cost of enum and const
+	tracksItems bool                            // at least one schema has unevaluatedItems
 }
 
 // newWorkload returns an error for other drafts, and for schemas that apply themselves to the same value without end.
@@ -36,7 +36,7 @@ func newWorkload(all []*jsonschema.Schema) (*workload, error) {
 		if s.DraftVersion != 7 && s.DraftVersion != 2020 {
 			return nil, fmt.Errorf("%q is of another draft than 2020-12 and 7", s.Location)
 		}
-		w.uneval = w.uneval || s.UnevaluatedItems != nil
+		w.tracksItems = w.tracksItems || s.UnevaluatedItems != nil
 		if s.DynamicAnchor != "" {
 			w.anchors[s.DynamicAnchor] = append(w.anchors[s.DynamicAnchor], s)
 		}
@@ -53,6 +53,7 @@ func newWorkload(all []*jsonschema.Schema) (*workload, error) {
 	return w, nil
 }
 
+// choiceWork returns the cost of enum and const.
 func choiceWork(s *jsonschema.Schema) int {
 	n := 0
 	if s.Const != nil {
@@ -90,7 +91,7 @@ func (w *workload) ends(s *jsonschema.Schema, state map[*jsonschema.Schema]bool)
 		return done
 	}
 	state[s] = false
-	for sub := range w.same(s) {
+	for sub := range w.inPlace(s) {
 		if !w.ends(sub, state) {
 			return false
 		}
@@ -99,8 +100,8 @@ func (w *workload) ends(s *jsonschema.Schema, state map[*jsonschema.Schema]bool)
 	return true
 }
 
-// same yields the schemas that s applies to the same value as itself.
-func (w *workload) same(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
+// inPlace yields the schemas that s applies to the same value as itself.
+func (w *workload) inPlace(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 	return func(yield func(*jsonschema.Schema) bool) {
 		subs := slices.Concat(s.AllOf, s.AnyOf, s.OneOf,
 			[]*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else})
@@ -198,7 +199,7 @@ func (c *counter) cost(s *jsonschema.Schema, it *item) int {
 			n += c.cost(sub, on)
 		}
 	}
-	for sub := range c.same(s) {
+	for sub := range c.inPlace(s) {
 		add(sub, it)
 	}
 	if it.names == nil {
@@ -247,7 +248,7 @@ func (c *counter) own(s *jsonschema.Schema, it *item) int {
 			}
 		}
 	case []any:
-		if c.uneval {
+		if c.tracksItems {
 			n = len(v)
 		}
 		if s.UniqueItems {
@@ -293,21 +294,21 @@ func match(re jsonschema.Regexp, text string, left int) (found bool, work int) {
 // forItem yields the schemas that s can apply to item i of an array.
 func forItem(s *jsonschema.Schema, i int) iter.Seq[*jsonschema.Schema] {
 	return func(yield func(*jsonschema.Schema) bool) {
-		rest := []*jsonschema.Schema{s.Items2020, s.Contains, s.UnevaluatedItems}
-		first := s.PrefixItems
+		subs := []*jsonschema.Schema{s.Items2020, s.Contains, s.UnevaluatedItems}
+		byIndex := s.PrefixItems
 		switch items := s.Items.(type) {
 		case *jsonschema.Schema:
-			rest = append(rest, items)
+			subs = append(subs, items)
 		case []*jsonschema.Schema:
-			first = items
+			byIndex = items
 		}
-		if more, ok := s.AdditionalItems.(*jsonschema.Schema); ok {
-			rest = append(rest, more)
+		if others, ok := s.AdditionalItems.(*jsonschema.Schema); ok {
+			subs = append(subs, others)
 		}
-		if i < len(first) {
-			rest = append(rest, first[i])
+		if i < len(byIndex) {
+			subs = append(subs, byIndex[i])
 		}
-		for _, sub := range rest {
+		for _, sub := range subs {
 			if sub != nil && !yield(sub) {
 				return
 			}

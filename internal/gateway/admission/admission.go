@@ -77,26 +77,27 @@ func (u *Limiter) Enter(k *Caller, at Pool, shared bool) (release func(), p *pro
 	if at != Unbounded && u.taken[at] >= u.most[at] {
 		return nil, problem.Overloaded(time.Second, "The gateway has %d requests of this kind at work, which is its limit (%s).", u.taken[at], at.setting())
 	}
-	if share := max(1, u.most[at]/shares); at != Unbounded && shared && c.taken[at] >= share {
+	share := max(1, u.most[at]/shares)
+	if at != Unbounded && shared && c.taken[at] >= share {
 		return nil, problem.RateLimited(time.Second, "This key has %d requests of this kind at work, which is its share of %s.", share, at.setting())
 	}
-	works := 1
+	active := 1
 	if at == Sockets { // its messages count as requests instead
-		works = 0
+		active = 0
 	}
-	if k.Concurrency > 0 && works > 0 && c.active >= k.Concurrency {
+	if k.Concurrency > 0 && active > 0 && c.active >= k.Concurrency {
 		return nil, problem.RateLimited(time.Second, "This key has %d requests at work already, which is its limit.", k.Concurrency)
 	}
 	if p := u.charge(k, c, 1); p != nil {
 		return nil, p
 	}
-	c.active += works
+	c.active += active
 	c.taken[at]++
 	u.taken[at]++
 	return func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		c.active -= works
+		c.active -= active
 		c.taken[at]--
 		u.taken[at]--
 	}, nil

@@ -90,7 +90,8 @@ func (s *Server) postBatch(w *patientWriter, r *http.Request, t *tenant, body []
 	if known {
 		protocol = v.protocol()
 	}
-	if version := r.Header.Get(headerVersion); version != "" && version != batchEra {
+	version := r.Header.Get(headerVersion)
+	if version != "" && version != batchEra {
 		protocol = version
 	}
 	if known || r.Header.Get(headerSession) == "" { // else the session handler answers that there is no such session
@@ -106,8 +107,9 @@ func (s *Server) postBatch(w *patientWriter, r *http.Request, t *tenant, body []
 			w.WriteHeader(http.StatusAccepted)
 			return
 		}
-		if n := len(messages) - 1; n > 0 && charge != nil {
-			if wait, ok := charge(r.Context(), n); !ok {
+		further := len(messages) - 1 // the request itself was charged
+		if further > 0 && charge != nil {
+			if wait, ok := charge(r.Context(), further); !ok {
 				w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 				answer(w, http.StatusTooManyRequests, &refusal{code: codeBusy, text: "the key may not make so many requests: each message of a batch counts"})
 				return
@@ -126,9 +128,9 @@ func isIgnored(b []byte) bool {
 	return m.ignored()
 }
 
-// A bundle collects the responses to one batch over standard streams, which are sent together. open is the number still missing.
+// A bundle collects the responses to one batch over standard streams, which are sent together.
 type bundle struct {
-	open int
+	open int // number of responses that are missing
 	out  [][]byte
 }
 

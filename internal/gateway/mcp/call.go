@@ -17,7 +17,8 @@ func (t *tenant) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Re
 	round := round{session: req.Session, token: p.GetProgressToken(), caps: req.ClientCapabilities(), answers: p.InputResponses}
 	protocol := protocolOf(req.ProtocolVersion(), p.Meta)
 	rule, able := t.s.opts.Tasks.Rules[p.Name], t.s.opts.Tasks.After > 0 && modernVersion(protocol) && knowsTasks(round.caps)
-	if round.tasks, round.atOnce = able, able && rule.AtOnce; rule.Required && !able && t.offer(p.Name) != nil {
+	round.tasks, round.atOnce = able, able && rule.AtOnce
+	if rule.Required && !able && t.offer(p.Name) != nil {
 		return nil, errNoTasks()
 	}
 	if p.RequestState != "" {
@@ -48,6 +49,7 @@ func (t *tenant) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Re
 	})
 }
 
+// offer returns the tool of that name that the server offers, or nil.
 func (t *tenant) offer(name string) *lathe.ToolSpec {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,10 +69,8 @@ const newestHandshake = "2025-11-25"
 // protocolOf returns the protocol version that applies to a request. It is newestHandshake if the request names a version that the server
 // does not support.
 func protocolOf(v string, meta mcp.Meta) string {
-	if _, stated := meta[mcp.MetaKeyProtocolVersion]; !stated && modernVersion(v) {
-		return newestHandshake
-	}
-	if !slices.Contains(mcp.SupportedProtocolVersions(), v) {
+	_, stated := meta[mcp.MetaKeyProtocolVersion]
+	if !stated && modernVersion(v) || !slices.Contains(mcp.SupportedProtocolVersions(), v) {
 		return newestHandshake
 	}
 	return v

@@ -109,7 +109,7 @@ func (x *exchange) begin(ctx context.Context, transport string, first *round) (m
 		return nil, notNow("the server is about to end")
 	}
 	if first.atOnce {
-		if res, ok := x.become(); ok {
+		if res, ok := x.becomeTask(); ok {
 			return res, nil
 		}
 	}
@@ -125,12 +125,12 @@ func (x *exchange) serve(ctx context.Context, r *round) (mcp.Result, error) {
 	for {
 		select {
 		case <-long:
-			if res, ok := x.become(); ok {
+			if res, ok := x.becomeTask(); ok {
 				return res, nil
 			}
 		case a := <-x.asks:
 			x.open = a
-			if x.markDone() {
+			if x.deliverAnswers() {
 				continue
 			}
 			res, err := x.park()
@@ -159,8 +159,8 @@ func (x *exchange) end(ctx context.Context, r *lathe.ToolResult) (mcp.Result, er
 	return x.finish(ctx, r)
 }
 
-// markDone passes the client's answers to the tool and reports true if all open questions are answered.
-func (x *exchange) markDone() bool {
+// deliverAnswers passes the client's answers to the tool if all open questions are answered; it returns false if they are not.
+func (x *exchange) deliverAnswers() bool {
 	a := x.open
 	for name, q := range a.questions {
 		if _, ok := a.answers[name]; ok {
@@ -253,7 +253,7 @@ func (t *tenant) resume(ctx context.Context, state string, print [32]byte, r *ro
 		return x.end(ctx, &result)
 	default:
 	}
-	if !x.markDone() {
+	if !x.deliverAnswers() {
 		res, err := x.park()
 		if err != nil {
 			x.cancel()

@@ -138,7 +138,8 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant, o *HTTPOptio
 		answer(w, statusOf(no, modern), no)
 		return
 	}
-	if no = namesTask(r, &m, body); no != nil && modern {
+	no = mismatchedTask(r, &m, body)
+	if no != nil && modern {
 		answer(w, http.StatusBadRequest, no)
 		return
 	}
@@ -162,12 +163,13 @@ var notifications = map[string]bool{
 	"notifications/initialized": true, "notifications/cancelled": true, "notifications/progress": true, "notifications/roots/list_changed": true,
 }
 
-// namesTask returns a refusal if a request about a task names another task in its header than in its body.
-func namesTask(r *http.Request, m *message, body []byte) *refusal {
+// mismatchedTask returns a refusal if a request about a task names another task in its header than in its body.
+func mismatchedTask(r *http.Request, m *message, body []byte) *refusal {
 	if taskMethods[m.method] == nil {
 		return nil
 	}
-	if id := rawjson.At(body, "params", "taskId"); rawjson.Kind(id) == '"' && rawjson.Text(id) == strings.TrimSpace(r.Header.Get(headerName)) {
+	id := rawjson.At(body, "params", "taskId")
+	if rawjson.Kind(id) == '"' && rawjson.Text(id) == strings.TrimSpace(r.Header.Get(headerName)) {
 		return nil
 	}
 	return &refusal{id: m.id, code: mcp.CodeHeaderMismatch, text: headerName + " does not name the task of the request"}

@@ -116,9 +116,9 @@ type taskError struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// become makes a task of the runnerCall and returns the result that names the task. It returns false if the number of tasks is at its
+// becomeTask makes a task of the runnerCall and returns the result that names the task. It returns false if the number of tasks is at its
 // limit.
-func (x *exchange) become() (mcp.Result, bool) {
+func (x *exchange) becomeTask() (mcp.Result, bool) {
 	t := x.e.t
 	o := &t.s.opts.Tasks
 	now := t.s.opts.Now().UTC()
@@ -137,8 +137,8 @@ func (k *task) show(kind string, o *Tasks) *taskResult {
 		TTLMS: max(o.TTL.Milliseconds(), 1), PollIntervalMS: max(o.Poll.Milliseconds(), 1)}
 }
 
-// look updates the status from the state of the runnerCall. k.mu is held.
-func (k *task) look(ctx context.Context) {
+// refresh updates the status from the state of the runnerCall. k.mu is held.
+func (k *task) refresh(ctx context.Context) {
 	if k.status.final() {
 		return
 	}
@@ -153,7 +153,8 @@ func (k *task) look(ctx context.Context) {
 			default:
 			}
 		}
-		if k.status = taskWorking; k.x.open != nil {
+		k.status = taskWorking
+		if k.x.open != nil {
 			k.status = taskAsks
 		}
 	}
@@ -206,7 +207,7 @@ func (t *tenant) serveTask(ctx context.Context, method string, req mcp.Request) 
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.look(ctx)
+	k.refresh(ctx)
 	return taskMethods[method](k, ctx, p, &t.s.opts.Tasks), nil
 }
 
@@ -229,12 +230,16 @@ func (k *task) update(_ context.Context, p *taskParams, _ *Tasks) mcp.Result {
 	if k.status == taskAsks {
 		k.x.given = mcp.InputResponseMap{}
 		for name := range k.x.open.questions {
-			var one mcp.InputResponseMap
-			if raw, ok := p.InputResponses[name]; ok && json.Unmarshal(append(append([]byte(`{"a":`), raw...), '}'), &one) == nil {
+			raw, ok := p.InputResponses[name]
+			if !ok {
+				continue
+			}
+			var one mcp.InputResponseMap // the SDK decodes only whole maps
+			if json.Unmarshal(append(append([]byte(`{"a":`), raw...), '}'), &one) == nil {
 				k.x.given[name] = one["a"]
 			}
 		}
-		k.x.markDone()
+		k.x.deliverAnswers()
 	}
 	return done()
 }

@@ -29,7 +29,7 @@ func Bearer(r *http.Request) (token string, ok bool) {
 // Tokens is a list of bearer tokens, of which it stores only hashes. The zero value is an empty list. Several goroutines may read it at
 // once.
 type Tokens struct {
-	short []bool                    // by index: whether the token may be shorter than MinToken
+	least []int                     // least length of each token, by index
 	named map[string]bool           // names of the holders
 	held  map[[sha256.Size]byte]int // index of each token by its hash
 }
@@ -54,7 +54,7 @@ func (t *Tokens) AddHash(kind, name string, hash [sha256.Size]byte) error {
 	case t.holds(hash):
 		return fmt.Errorf("the %s %s is the same as another", kind, name)
 	}
-	t.add(name, hash, false)
+	t.add(name, hash, MinToken)
 	return nil
 }
 
@@ -63,21 +63,21 @@ func (t *Tokens) holds(hash [sha256.Size]byte) bool {
 	return held
 }
 
-func (t *Tokens) add(name string, hash [sha256.Size]byte, short bool) {
+func (t *Tokens) add(name string, hash [sha256.Size]byte, least int) {
 	if t.named == nil {
 		t.named, t.held = map[string]bool{}, map[[sha256.Size]byte]int{}
 	}
 	t.named[name] = true
 	if !t.holds(hash) { // of equal tokens, the first one is found
-		t.held[hash] = len(t.short)
+		t.held[hash] = len(t.least)
 	}
-	t.short = append(t.short, short)
+	t.least = append(t.least, least)
 }
 
 // AddUnchecked appends a token without the checks of [Tokens.Add], for an operator that starts a server with a single token of any length.
 // An empty token is never found.
 func (t *Tokens) AddUnchecked(name string, token secret.Secret) {
-	t.add(name, sha256.Sum256([]byte(token.Reveal())), token.Reveal() != "")
+	t.add(name, sha256.Sum256([]byte(token.Reveal())), 1)
 }
 
 // Find returns the index of the bearer token of the request, or -1 if the list does not contain it. shown reports whether the request has a
@@ -94,7 +94,7 @@ func (t *Tokens) Find(r *http.Request) (index int, shown bool) {
 // nor, because the SHA-256 of the token is looked up, on how many bytes of a token are right.
 func (t *Tokens) FindToken(token string) (index int) {
 	index, held := t.held[sha256.Sum256([]byte(token))]
-	if !held || len(token) < MinToken && !t.short[index] {
+	if !held || len(token) < t.least[index] {
 		return -1
 	}
 	return index

@@ -2,6 +2,7 @@ package places
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -10,7 +11,12 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A partClass is the kind of a part together with the role that wrote it.
+// The messages of a run differ from its request: they have another form, and the server has added, removed and replaced some. A placeFinder
+// walks the JSON of the request and collects the paths of its parts by class. As parts of one class have the same order in the request and
+// in the messages that were parsed from it, this gives the paths of the parsed parts; match then finds the parsed messages among those of
+// the run.
+
+// A partClass is the kind of a part together with the role that wrote it. The class of content follows that of text.
 type partClass uint8
 
 const (
@@ -27,6 +33,9 @@ const (
 // Page is the pseudo wire of requests of chat pages.
 const Page = lathe.Wire("page")
 
+// A partIndex is the index of a message, and that of a part in the message.
+type partIndex struct{ message, part int }
+
 // A placed is a part of the client's request, with its path.
 type placed struct {
 	at string
@@ -41,10 +50,10 @@ type places struct {
 
 // foundPlaces has, for each part of the messages of a run, its path in the client's request.
 type foundPlaces struct {
-	found    map[[2]int]string // by index of the message and of the part
-	messages []lathe.Message   // messages of the run
-	thoughts []placedThought   // reasoning in the request
-	replaced map[int]string    // by index of a message of the run: the place in the request that the message replaces
+	found    map[partIndex]string
+	messages []lathe.Message // messages of the run
+	thoughts []placedThought // reasoning in the request
+	replaced map[int]string  // by index of a message of the run: the place in the request that the message replaces
 }
 
 // A placedThought is reasoning in the client's request.
@@ -56,14 +65,14 @@ type placedThought struct {
 // A placeFinder finds the places of one conversation.
 type placeFinder struct {
 	places
-	client [partClasses][]placed
-	thinks bool   // assistant messages have reasoning in separate members
-	stored string // member of the request that refers to stored messages
+	client [partClasses][]placed // parts of the request by class, in order
+	thinks bool                  // assistant messages have reasoning in separate members
+	stored string                // member of the request that refers to stored messages; "": none
 }
 
 // find sets the places of messages, which are those of a run that began with a request of wire w.
 func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
-	p.foundPlaces = &foundPlaces{found: map[[2]int]string{}, replaced: map[int]string{}, messages: messages}
+	p.foundPlaces = &foundPlaces{found: map[partIndex]string{}, replaced: map[int]string{}, messages: messages}
 	f := &placeFinder{places: *p}
 	switch w {
 	case lathe.WireMessages:
@@ -137,49 +146,53 @@ func (p *placeFinder) match(messages []lathe.Message) {
 			index[&parts[0]] = k
 		}
 	}
-	first, next := 0, 0 // of the messages since the last one that was matched
-	for i := 0; i <= len(messages); i++ {
-		k := len(p.parsed)
-		if i < len(messages) {
-			parts, known := messages[i].Parts, false
-			if len(parts) > 0 {
-				k, known = index[&parts[0]]
-			}
-			if !known || k < next {
-				continue
-			}
+	first, next := 0, 0 // the first message of the run, and the first parsed one, after the last match
+	for i := range messages {
+		parts := messages[i].Parts
+		if len(parts) == 0 {
+			continue
 		}
-		if i-first != k-next {
-			p.noteReplaced(first, i, next, k, of)
-		} else {
-			for ; first < i; first, next = first+1, next+1 {
-				p.noteReplaced(first, first+1, next, next+1, of)
-				p.place(&messages[first], first, next, of)
-			}
+		k, known := index[&parts[0]]
+		if !known || k < next {
+			continue
 		}
-		if i < len(messages) {
-			p.place(&messages[i], i, k, of)
-		}
+		p.matchBetween(messages, first, i, next, k, of)
+		p.place(&messages[i], i, k, of)
 		first, next = i+1, k+1
 	}
+	p.matchBetween(messages, first, len(messages), next, len(p.parsed), of)
 	p.matchIDs(messages)
 }
 
-// noteReplaced records the place in the request that the messages first to last of the run replace. It is that of the parsed messages k to
-// end or, if none exist, the member that refers to the stored conversation. If they replace several assistant messages, the place is
-// the list of messages.
-func (p *placeFinder) noteReplaced(first, last, k, end int, of map[[2]int]string) {
+// matchBetween finds the places of the messages first to last (exclusive) of the run, between two matches. k to end are the parsed messages
+// between the same matches.
+func (p *placeFinder) matchBetween(messages []lathe.Message, first, last, k, end int, of map[partIndex]string) {
+	if last-first != end-k {
+		p.noteReplaced(first, last, k, end, of)
+		return
+	}
+	for ; first < last; first, k = first+1, k+1 {
+		p.noteReplaced(first, first+1, k, k+1, of)
+		p.place(&messages[first], first, k, of)
+	}
+}
+
+// noteReplaced records the place in the request that the messages first to last (exclusive) of the run replace. It is that of the parsed
+// messages k to end or, if none exist, the member that refers to the stored conversation. If they replace several assistant messages, the
+// place is the list of messages.
+func (p *placeFinder) noteReplaced(first, last, k, end int, of map[partIndex]string) {
 	at := ""
 	if k == end {
 		at = p.stored
 	}
 	for ; k < end; k++ {
 		for j := range p.parsed[k].Parts {
-			element, _, ok := strings.Cut(of[[2]int{k, j}], "]")
+			element, _, ok := strings.Cut(of[partIndex{k, j}], "]")
 			if !ok || p.parsed[k].Role != lathe.RoleAssistant {
 				continue
 			}
-			if element += "]"; at != "" && at != element {
+			element += "]"
+			if at != "" && at != element {
 				element, _, _ = strings.Cut(element, "[")
 			}
 			at = element
@@ -192,13 +205,13 @@ func (p *placeFinder) noteReplaced(first, last, k, end int, of map[[2]int]string
 }
 
 // place assigns the places of the parts of parsed message k to the parts of message i of the run, if both have as many parts.
-func (p *placeFinder) place(m *lathe.Message, i, k int, of map[[2]int]string) {
+func (p *placeFinder) place(m *lathe.Message, i, k int, of map[partIndex]string) {
 	if m.Role != p.parsed[k].Role || len(m.Parts) != len(p.parsed[k].Parts) {
 		return
 	}
 	for j := range m.Parts {
-		if at := of[[2]int{k, j}]; at != "" {
-			p.found[[2]int{i, j}] = at
+		if at := of[partIndex{k, j}]; at != "" {
+			p.found[partIndex{i, j}] = at
 		}
 	}
 }
@@ -206,7 +219,7 @@ func (p *placeFinder) place(m *lathe.Message, i, k int, of map[[2]int]string) {
 // ofParsed returns the places of the parts of the parsed messages. Calls and results are matched by id first; then, parts of one class have
 // the same order there and in the request. If the request and the parsed messages have different numbers of parts of a class, those parts
 // have no place.
-func (p *placeFinder) ofParsed() map[[2]int]string {
+func (p *placeFinder) ofParsed() map[partIndex]string {
 	var counts, next [partClasses]int
 	each := func(do func(class partClass, k, j int)) {
 		for k := range p.parsed {
@@ -218,17 +231,18 @@ func (p *placeFinder) ofParsed() map[[2]int]string {
 		}
 	}
 	each(func(class partClass, _, _ int) { counts[class]++ })
-	of, ids := map[[2]int]string{}, p.byID()
+	of, ids := map[partIndex]string{}, p.byID()
 	each(func(class partClass, k, j int) {
 		n := next[class]
 		next[class]++
 		if at := ids.take(class, p.parsed[k].Parts[j]); at != "" {
-			of[[2]int{k, j}] = at
+			of[partIndex{k, j}] = at
 		} else if list := p.client[class]; len(list) == counts[class] {
-			of[[2]int{k, j}] = list[n].at
+			of[partIndex{k, j}] = list[n].at
 		}
-		if r, is := p.parsed[k].Parts[j].(lathe.Reasoning); is && of[[2]int{k, j}] != "" {
-			p.thoughts = append(p.thoughts, placedThought{r, of[[2]int{k, j}]})
+		at := of[partIndex{k, j}]
+		if r, ok := p.parsed[k].Parts[j].(lathe.Reasoning); ok && at != "" {
+			p.thoughts = append(p.thoughts, placedThought{r, at})
 		}
 	})
 	return of
@@ -272,8 +286,8 @@ func (p *placeFinder) matchIDs(messages []lathe.Message) {
 	for i := range messages {
 		for j, part := range messages[i].Parts {
 			class, _ := classOf(messages[i].Role, part)
-			if at := ids.take(class, part); at != "" && p.found[[2]int{i, j}] == "" {
-				p.found[[2]int{i, j}] = at
+			if at := ids.take(class, part); at != "" && p.found[partIndex{i, j}] == "" {
+				p.found[partIndex{i, j}] = at
 			}
 		}
 	}
@@ -338,17 +352,13 @@ func (p *placeFinder) walkContent(v []byte, at string, base partClass) {
 // walkPart collects the parts in a part, a block or an item. base is the class of its text.
 func (p *placeFinder) walkPart(el []byte, at string, base partClass) {
 	has := func(names ...string) bool {
-		for _, name := range names {
-			if get(el, name) != nil {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(names, func(name string) bool { return get(el, name) != nil })
 	}
 	typ := rawText(el, "type")
 	switch {
 	case typ == "message", typ == "" && has("role"):
-		if base = userText; rawText(el, "role") == "assistant" {
+		base = userText
+		if rawText(el, "role") == "assistant" {
 			base = saidText
 		}
 		p.walkContent(get(el, "content"), at+".content", base)
@@ -398,7 +408,7 @@ func (p *places) of(path string) string {
 		return path
 	}
 	j, end, isPart := text.CutIndex(rest, ".parts")
-	at, found := p.found[[2]int{i, j}]
+	at, found := p.found[partIndex{i, j}]
 	switch {
 	case found && isPart:
 		return at + end
@@ -442,7 +452,8 @@ func (p *places) thoughtAt(i, j int) (at string) {
 		t := &p.thoughts[k]
 		switch {
 		case same(&t.Reasoning):
-			if at = t.at; before == 0 {
+			at = t.at
+			if before == 0 {
 				return at
 			}
 			before--

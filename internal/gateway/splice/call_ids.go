@@ -193,34 +193,35 @@ func (ht *Turns) CallIDsIn(ctx context.Context, principal string, messages []lat
 	return &CallIDs{ring: ring, principal: principal}, nil
 }
 
-// RestoreIDs replaces the gateway's ids in the messages of the request by those of the model server, and sets a.CallTurns to the turns of
+// RestoreIDs replaces the gateway's ids in the messages of the request by those of the model server, and sets req.CallTurns to the turns of
 // the messages with calls. If a client has joined several answers to one message, RestoreIDs splits it into one message for each turn.
-func (ht *Turns) RestoreIDs(ctx context.Context, a *Request) *problem.Problem {
-	ids, p := ht.CallIDsIn(ctx, a.Owner.Principal, a.Messages)
+func (ht *Turns) RestoreIDs(ctx context.Context, req *Request) *problem.Problem {
+	ids, p := ht.CallIDsIn(ctx, req.Owner.Principal, req.Messages)
 	if ids == nil {
 		return p
 	}
-	given := a.Messages
-	r := &idRestorer{waiting: a.Waiting, of: map[string]*CallTurn{}, refs: map[string]callRef{}}
-	if p := r.load(ctx, ht, ids, a, given); p != nil || len(r.refs) == 0 {
+	given := req.Messages
+	r := &idRestorer{waiting: req.Waiting, of: map[string]*CallTurn{}, refs: map[string]callRef{}}
+	if p := r.load(ctx, ht, ids, req, given); p != nil || len(r.refs) == 0 {
 		return p
 	}
 	var out []lathe.Message
 	turns := map[int]*CallTurn{}
-	for i := 0; i < len(given) && ctx.Err() == nil; i++ {
-		if len(given[i].Calls()) == 0 {
-			out = append(out, r.mapped(given[i]))
+	for next := 0; next < len(given) && ctx.Err() == nil; {
+		m := &given[next]
+		next++
+		if len(m.Calls()) == 0 {
+			out = append(out, r.mapped(*m))
 			continue
 		}
-		last := i + 1
-		for last < len(given) && given[last].Role == lathe.RoleTool {
-			last++
+		answers := next
+		for next < len(given) && given[next].Role == lathe.RoleTool {
+			next++
 		}
-		out = r.appendTurns(out, turns, &given[i], given[i+1:last])
-		i = last - 1
+		out = r.appendTurns(out, turns, m, given[answers:next])
 	}
 	if ctx.Err() == nil {
-		a.Messages, a.CallTurns = out, turns
+		req.Messages, req.CallTurns = out, turns
 	}
 	return nil
 }
@@ -405,7 +406,8 @@ func (r *idRestorer) withdrawWaiting(m *lathe.Message, turn *CallTurn) *lathe.Me
 		}
 		sentence := lathe.Message{Role: lathe.RoleAssistant, Wire: m.Wire, Parts: []lathe.Part{lathe.Text{Text: strings.TrimPrefix(text.Text, rest)}}}
 		m.Parts = slices.Clone(m.Parts)
-		if m.Parts[i] = (lathe.Text{Text: rest}); rest == "" {
+		m.Parts[i] = lathe.Text{Text: rest}
+		if rest == "" {
 			m.Parts = slices.Delete(m.Parts, i, i+1)
 		}
 		return &sentence

@@ -83,14 +83,14 @@ func (ht *Turns) StoredCarriers(ctx context.Context, binding []string, runID str
 }
 
 // NewCarriers returns the Carriers of an answer, or nil if the server has no keys for them, which is logged.
-func (ht *Turns) NewCarriers(ctx context.Context, a *Request, runID string) *Carriers {
+func (ht *Turns) NewCarriers(ctx context.Context, req *Request, runID string) *Carriers {
 	ring, err := ht.opts.Seals.Get(ctx)
 	if err != nil {
 		ht.opts.Log.Error("the key of Carriers could not be read: the next request does not have what this run does on the gateway",
-			"request_id", a.ID, "code", lathe.CodeOf(err))
+			"request_id", req.ID, "code", lathe.CodeOf(err))
 		return nil
 	}
-	who, session, messages := a.sealOwner(), a.Session, a.Messages
+	who, session, messages := req.sealOwner(), req.Session, req.Messages
 	binding := sync.OnceValue(func() []string { // most answers have no carrier
 		c := newHash(who)
 		c.anonymous = true
@@ -119,7 +119,8 @@ func (c *Carriers) Before() string {
 	if len(own) <= c.covered {
 		return ""
 	}
-	if last := &own[len(own)-1]; last.Role != lathe.RoleTool && !last.Synthetic {
+	last := &own[len(own)-1]
+	if last.Role != lathe.RoleTool && !last.Synthetic {
 		return ""
 	}
 	return c.seal(own, own[c.covered:], c.state.Retention)
@@ -185,48 +186,49 @@ type opener struct {
 }
 
 // Open replaces the carriers in the conversation by their messages. Carriers that cannot be opened are removed and counted as lost.
-func (ht *Turns) Open(ctx context.Context, a *Request, j *Spliced) {
-	messages := j.Messages
+func (ht *Turns) Open(ctx context.Context, req *Request, spliced *Spliced) {
+	messages := spliced.Messages
 	if !pairs.AnyPart(messages, IsCarrier) {
 		return
 	}
 	out := make([]lathe.Message, 0, len(messages))
-	o := &opener{turns: ht, request: a, bindings: map[string][2][]string{}}
+	o := &opener{turns: ht, request: req, bindings: map[string][2][]string{}}
 	var err error
 	if o.ring, err = ht.opts.Seals.Get(ctx); err != nil {
-		j.Failed = problem.NotNow(err)
+		spliced.Failed = problem.NotNow(err)
 		return
 	}
-	o.ids = &CallIDs{ring: o.ring, principal: a.Owner.Principal}
-	c, before := newHash(a.sealOwner()), newHash(a.sealOwner())
+	o.ids = &CallIDs{ring: o.ring, principal: req.Owner.Principal}
+	c, before := newHash(req.sealOwner()), newHash(req.sealOwner())
 	c.anonymous = true
-	for i := range a.Messages {
-		m := &a.Messages[i]
+	for i := range req.Messages {
+		m := &req.Messages[i]
 		for _, p := range m.Parts {
 			if IsCarrier(p) && len(o.bindings) < maxCarriers {
-				o.bindings[p.(lathe.Reasoning).Data] = [2][]string{sealBinding(a.sealOwner(), a.Session, c.Sum()), sealBinding(a.sealOwner(), a.Session, before.Sum())}
+				o.bindings[p.(lathe.Reasoning).Data] = [2][]string{sealBinding(req.sealOwner(), req.Session, c.Sum()), sealBinding(req.sealOwner(), req.Session, before.Sum())}
 			}
 		}
 		c.Add(m)
 		before.Add(m)
 	}
-	last := lastUser(messages)
-	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
-		m := &messages[i]
-		o.over = i < last
+	lastUser := lastUser(messages)
+	for next := 0; next < len(messages) && ctx.Err() == nil; {
+		m := &messages[next]
+		o.over = next < lastUser
+		next++
 		if !slices.ContainsFunc(m.Parts, IsCarrier) {
 			out = append(out, *m)
 			continue
 		}
-		end := i + 1
-		for end < len(messages) && messages[end].Role == lathe.RoleTool {
-			end++
+		answers := next
+		for next < len(messages) && messages[next].Role == lathe.RoleTool {
+			next++
 		}
 		var refused int
-		out, refused = o.appendOpened(ctx, out, m, messages[i+1:end])
-		j.Lost, i = j.Lost+refused, end-1
+		out, refused = o.appendOpened(ctx, out, m, messages[answers:next])
+		spliced.Lost += refused
 	}
-	j.Messages, j.Changed, j.Failed = out, true, o.failed
+	spliced.Messages, spliced.Changed, spliced.Failed = out, true, o.failed
 }
 
 // IsCarrier reports whether a part has the form of a carrier.

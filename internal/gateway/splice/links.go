@@ -42,17 +42,17 @@ func (l links) remove(t *Stored) {
 }
 
 // follow returns the turn with these calls that was stored after the turn with the key last; nil unless there is exactly one.
-func (k *turnStore) follow(last Key, calls []lathe.ToolCall) *Stored {
+func (s *turnStore) follow(last Key, calls []lathe.ToolCall) *Stored {
 	if last == (Key{}) {
 		return nil
 	}
-	k.mu.Lock()
-	key := k.links[link(Sum(last).key(calls))].key
-	k.mu.Unlock()
+	s.mu.Lock()
+	key := s.links[link(Sum(last).key(calls))].key
+	s.mu.Unlock()
 	if key == (Key{}) {
 		return nil
 	}
-	return k.find(key)
+	return s.find(key)
 }
 
 // linkOf returns the link of a turn with these calls that is stored after the turn with the key last; zero if last is zero.

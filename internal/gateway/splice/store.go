@@ -60,77 +60,80 @@ type Owner struct{ Principal, User, Model string }
 
 // put stores the messages of a run that returned calls to its client, unless they are too large, and returns them. key is that of the
 // calls. If l is not zero, the turns can also be found by it.
-func (k *turnStore) put(key Key, l link, runID string, own []lathe.Message, keeps *event.RunRetention) *Stored {
+func (s *turnStore) put(key Key, l link, runID string, own []lathe.Message, keeps *event.RunRetention) *Stored {
 	own = loop.KeptHistory(own, keeps)
-	t := &Stored{key: key, RunID: runID, messages: own, keeps: keeps, until: k.now().Add(k.ttl), link: l, bytes: int(memory.SizeOf(own))}
-	if t.bytes > k.maxBytes/4 {
+	t := &Stored{key: key, RunID: runID, messages: own, keeps: keeps, until: s.now().Add(s.ttl), link: l, bytes: int(memory.SizeOf(own))}
+	if t.bytes > s.maxBytes/4 {
 		return t // storing it would remove too many others
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if e := k.of[t.key]; e != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.of[t.key]; e != nil {
 		if l == (link{}) { // read from the store, which does not record links
 			t.link = e.Value.(*Stored).link
 		}
-		k.drop(e)
+		s.drop(e)
 	}
-	k.of[t.key] = k.used.PushFront(t)
-	k.links.add(t)
-	k.bytes += t.bytes
-	for k.bytes > k.maxBytes || k.used.Len() > k.max {
-		k.drop(k.used.Back())
+	s.of[t.key] = s.used.PushFront(t)
+	s.links.add(t)
+	s.bytes += t.bytes
+	for s.bytes > s.maxBytes || s.used.Len() > s.max {
+		s.drop(s.used.Back())
 	}
 	return t
 }
 
-func (k *turnStore) drop(e *list.Element) {
-	t := k.used.Remove(e).(*Stored)
-	delete(k.of, t.key)
-	k.links.remove(t)
-	k.bytes -= t.bytes
+func (s *turnStore) drop(e *list.Element) {
+	t := s.used.Remove(e).(*Stored)
+	delete(s.of, t.key)
+	s.links.remove(t)
+	s.bytes -= t.bytes
 }
 
 // remove removes the turns with the key.
-func (k *turnStore) remove(key Key) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if e := k.of[key]; e != nil {
-		k.drop(e)
+func (s *turnStore) remove(key Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.of[key]; e != nil {
+		s.drop(e)
 	}
 }
 
-func (k *turnStore) find(key Key) *Stored {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	e := k.of[key]
+func (s *turnStore) find(key Key) *Stored {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.of[key]
 	if e == nil {
 		return nil
 	}
 	t := e.Value.(*Stored)
-	if k.now().After(t.until) {
-		k.drop(e)
+	if s.now().After(t.until) {
+		s.drop(e)
 		return nil
 	}
-	t.until = k.now().Add(k.ttl)
-	k.used.MoveToFront(e)
+	t.until = s.now().Add(s.ttl)
+	s.used.MoveToFront(e)
 	return t
 }
 
 // A Spliced is a conversation with the hidden turns inserted.
 type Spliced struct {
-	given    []lathe.Message  // the conversation of the client
-	taken    int              // number of given that were processed
-	Messages []lathe.Message  // if Changed is false, these are a part of given, and must not be written to
+	Messages []lathe.Message  // if Changed is false, these are a part of the conversation of the client, and must not be written to
+	Changed  bool             // Messages differ from those of the client
 	Sum      Sum              // sum of the conversation of the client
-	lastUser int              // index of the last user message in given; the turns before it are over
-	Changed  bool             // Messages differ from those given
 	Lost     int              // number of turns to which the client refers and that are not in Messages
 	Last     Key              // key of the last turn that was inserted
-	unknown  []Key            // keys of messages with answered calls for which no turns are stored
-	latest   bool             // the conversation ends with the results of the last one of unknown
 	Waits    *Stored          // turns of the run that waits for the results at the end of the conversation
-	texts    []Key            // keys of answers that consist of text and for which no turns are stored
 	Failed   *problem.Problem // set if the store did not answer, so that hidden turns may be missing
+
+	given    []lathe.Message // the conversation of the client
+	taken    int             // number of given that were processed
+	lastUser int             // index of the last user message in given; the turns before it are over
+
+	// What the store does not have:
+	unknown []Key // keys of messages with answered calls
+	latest  bool  // the conversation ends with the results of the last one of unknown
+	texts   []Key // keys of answers that consist of text
 }
 
 // turnStarts map the starts of runs to indexes in the conversation with hidden turns: by the sum of the client's conversation before them,
@@ -158,80 +161,65 @@ type spliceOptions struct {
 // announced the wait. The messages must have passed [pairs.Check], and are not modified.
 //
 // splice takes time linear in the messages. It stops when ctx ends; the result is then incomplete.
-func (k *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Message, waiting map[int]*waitingTurn, want spliceOptions) *Spliced {
-	j := &Spliced{given: messages, lastUser: lastUser(messages)}
+func (s *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Message, waiting map[int]*waitingTurn, want spliceOptions) *Spliced {
+	spliced := &Spliced{given: messages, lastUser: lastUser(messages)}
 	c, keys := newHash(who), NewHash()
 	starts := turnStarts{map[Sum]int{}, map[string]int{}}
-	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
-		m := &messages[i]
+	for next := 0; next < len(messages) && ctx.Err() == nil; next = spliced.taken {
+		m := &messages[next]
 		calls := m.Calls()
 		if len(waiting) > 0 {
-			starts.sums[c.Sum()] = len(j.Messages)
+			starts.sums[c.Sum()] = len(spliced.Messages)
 		}
-		if t := waiting[i]; t != nil {
-			j.replace(1, t.splice(j.Messages, m, &starts))
-			c.Add(m)
-			continue
+		t := waiting[next]
+		switch {
+		case t != nil:
+			spliced.replace(1, t.splice(spliced.Messages, m, &starts))
+		case len(calls) > 0:
+			s.spliceCalls(spliced, &starts, want.callTurns[next], calls, messages[next:], c, keys)
+		case !want.texts || !s.spliceText(spliced, c, keys, messages[next:]):
+			spliced.keep(1)
 		}
-		if len(calls) == 0 {
-			n := 0
-			if want.texts {
-				n = k.spliceText(j, c, keys, messages[i:])
-			}
-			if n == 0 {
-				n = 1
-				j.keep(n)
-			}
-			for range n {
-				c.Add(&messages[i])
-				i++
-			}
-			i--
-			continue
-		}
-		k.spliceCalls(j, &starts, want.callTurns[i], calls, messages[i:], c, keys)
-		for range len(calls) + 1 {
+		for i := next; i < spliced.taken; i++ {
 			c.Add(&messages[i])
-			i++
 		}
-		i--
 	}
-	j.Sum = c.Sum()
-	return j
+	spliced.Sum = c.Sum()
+	return spliced
 }
 
 // spliceCalls appends the message with calls at the beginning of messages and its results, or the stored turns in their place. named is the
 // turn to which the ids of the calls refer. If it is nil, the turns are found by keys of the calls and the conversation before them, c.
-func (k *turnStore) spliceCalls(j *Spliced, starts *turnStarts, named *CallTurn, calls []lathe.ToolCall, messages []lathe.Message, c, keys *Hash) {
+func (s *turnStore) spliceCalls(spliced *Spliced, starts *turnStarts, named *CallTurn, calls []lathe.ToolCall, messages []lathe.Message, c, keys *Hash) {
 	answers := messages[1 : 1+len(calls)]
 	atEnd := len(messages) == 1+len(calls)
 	var t *Stored
 	if named != nil {
-		starts.begin(named.ref.run, len(j.Messages))
+		starts.begin(named.ref.run, len(spliced.Messages))
 		t = named.turns
 	} else {
 		own := keys.key(c.Sum(), calls)
-		if t = k.find(own); t == nil {
-			t = k.follow(j.Last, calls)
+		if t = s.find(own); t == nil {
+			t = s.follow(spliced.Last, calls)
 		}
 		if t == nil {
-			j.unknown, j.latest = append(j.unknown, own), atEnd
+			spliced.unknown, spliced.latest = append(spliced.unknown, own), atEnd
 		}
 	}
 	if t != nil {
 		if t.RunID != "" && atEnd {
-			j.Waits = t
+			spliced.Waits = t
 		}
-		if out, ok := pairs.Join(j.Messages, t.kept(j.taken < j.lastUser), answers); ok {
-			j.replace(1+len(answers), out)
-			j.Last = t.key
+		if out, ok := pairs.Join(spliced.Messages, t.kept(spliced.taken < spliced.lastUser), answers); ok {
+			spliced.replace(1+len(answers), out)
+			spliced.Last = t.key
 			return
 		}
 	}
 	if named != nil && !slices.ContainsFunc(messages[0].Parts, IsCarrier) { // else a carrier may have the turn
-		j.Lost++
+		spliced.Lost++
 	}
-	j.keep(1 + len(answers))
+	spliced.keep(1 + len(answers))
 }
 
 // lastUser returns the index of the last user message; 0 if none exists.
@@ -250,34 +238,34 @@ func (t *Stored) kept(over bool) []lathe.Message {
 }
 
 // keep appends the next n messages of given unchanged.
-func (j *Spliced) keep(n int) {
-	if j.Changed {
-		j.Messages = append(j.Messages, j.given[j.taken:j.taken+n]...)
+func (spliced *Spliced) keep(n int) {
+	if spliced.Changed {
+		spliced.Messages = append(spliced.Messages, spliced.given[spliced.taken:spliced.taken+n]...)
 	}
-	j.taken += n
-	if !j.Changed {
-		j.Messages = j.given[:j.taken:j.taken] // an append then copies the slice
+	spliced.taken += n
+	if !spliced.Changed {
+		spliced.Messages = spliced.given[:spliced.taken:spliced.taken] // an append then copies the slice
 	}
 }
 
 // replace sets Messages to out, in which the next n messages of given are replaced.
-func (j *Spliced) replace(n int, out []lathe.Message) {
-	j.Messages, j.Changed, j.taken = out, true, j.taken+n
+func (spliced *Spliced) replace(n int, out []lathe.Message) {
+	spliced.Messages, spliced.Changed, spliced.taken = out, true, spliced.taken+n
 }
 
-// spliceText appends the answer of text at the beginning of messages, or the turns stored behind it. It returns the number of messages of
-// the answer, 0 if there is no such answer. c is the hash of the conversation before it.
-func (k *turnStore) spliceText(j *Spliced, c, keys *Hash, messages []lathe.Message) int {
+// spliceText appends the answer of text at the beginning of messages, or the turns stored behind it. It returns false if there is no such
+// answer. c is the hash of the conversation before it.
+func (s *turnStore) spliceText(spliced *Spliced, c, keys *Hash, messages []lathe.Message) bool {
 	n, text := textTurns(messages)
 	if n == 0 {
-		return 0
+		return false
 	}
 	key := keys.textKey(c.Sum(), text)
-	if t := k.find(key); t != nil {
-		j.replace(n, append(j.Messages, t.messages...))
-		return n
+	if t := s.find(key); t != nil {
+		spliced.replace(n, append(spliced.Messages, t.messages...))
+		return true
 	}
-	j.keep(n)
-	j.texts = append(j.texts, key)
-	return n
+	spliced.keep(n)
+	spliced.texts = append(spliced.texts, key)
+	return true
 }

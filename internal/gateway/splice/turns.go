@@ -128,29 +128,30 @@ func Unspliced(r *Request) *Spliced {
 }
 
 // Splice inserts hidden turns from memory or from the store into the conversation of a request.
-func (ht *Turns) Splice(ctx context.Context, a *Request, relayed bool) *Spliced {
+func (ht *Turns) Splice(ctx context.Context, req *Request, relayed bool) *Spliced {
 	answers := func(m lathe.Message) bool { return m.Role == lathe.RoleTool }
-	waiting, p := ht.waitingTurns(ctx, a)
+	waiting, p := ht.waitingTurns(ctx, req)
 	if p != nil {
-		return &Spliced{Messages: a.Messages, Failed: p}
+		return &Spliced{Messages: req.Messages, Failed: p}
 	}
-	handsOver := a.HandsOver || ht.opts.Approvals
-	if !a.Texts && (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(a.Messages, answers) {
-		return &Spliced{Messages: a.Messages} // no calls were returned to the client, and none will be that must be found later
+	handsOver := req.HandsOver || ht.opts.Approvals
+	if !req.Texts && (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(req.Messages, answers) {
+		return &Spliced{Messages: req.Messages} // no calls were returned to the client, and none will be that must be found later
 	}
-	want := spliceOptions{texts: a.Texts, callTurns: a.CallTurns}
-	j := ht.store.splice(ctx, a.Owner, a.Messages, waiting, want)
+	want := spliceOptions{texts: req.Texts, callTurns: req.CallTurns}
+	spliced := ht.store.splice(ctx, req.Owner, req.Messages, waiting, want)
 	loaded, complete := false, false
-	if !relayed && ht.opts.Index != nil && ht.anyUnknown(j.unknown) {
-		loaded, complete = ht.loadTurns(ctx, a)
+	if !relayed && ht.opts.Index != nil && ht.anyUnknown(spliced.unknown) {
+		loaded, complete = ht.loadTurns(ctx, req)
 	}
-	if loaded = ht.loadTexts(ctx, a, j.texts) || loaded; loaded {
-		j = ht.store.splice(ctx, a.Owner, a.Messages, waiting, want)
+	textsLoaded := ht.loadTexts(ctx, req, spliced.texts)
+	if loaded || textsLoaded {
+		spliced = ht.store.splice(ctx, req.Owner, req.Messages, waiting, want)
 	}
 	if complete && ctx.Err() == nil {
-		ht.noteAbsent(j)
+		ht.noteAbsent(spliced)
 	}
-	return j
+	return spliced
 }
 
 // anyUnknown reports whether one of the keys is not recorded as absent from the store.
@@ -162,9 +163,9 @@ func (ht *Turns) anyUnknown(keys []Key) bool {
 // noteAbsent records the calls of a conversation that the store does not have, so that the next requests do not search for them again. If
 // other processes use the store, calls whose results this request has sent are not recorded: another process may be about to store their
 // run.
-func (ht *Turns) noteAbsent(j *Spliced) {
-	keys := j.unknown
-	if ht.opts.Shared && j.latest {
+func (ht *Turns) noteAbsent(spliced *Spliced) {
+	keys := spliced.unknown
+	if ht.opts.Shared && spliced.latest {
 		keys = keys[:len(keys)-1]
 	}
 	now := ht.opts.Now()
@@ -202,7 +203,8 @@ func (ht *Turns) loadTurns(ctx context.Context, c *Request) (found, complete boo
 			ht.opts.Log.Error("turns that were kept could not be read", "request_id", c.ID, "code", p.Code)
 			return found, false
 		}
-		if found = found || loaded; !moves {
+		found = found || loaded
+		if !moves {
 			ht.loaded.add(row.RunID, row.Started)
 		}
 	}

@@ -27,15 +27,15 @@ type waitingTurn struct {
 }
 
 // waitingTurns returns the messages that end with a waiting sentence, by index. It returns a problem if the store did not answer.
-func (ht *Turns) waitingTurns(ctx context.Context, a *Request) (turns map[int]*waitingTurn, p *problem.Problem) {
+func (ht *Turns) waitingTurns(ctx context.Context, req *Request) (turns map[int]*waitingTurn, p *problem.Problem) {
 	turns = map[int]*waitingTurn{}
 	looked := map[string]*waitingTurn{} // by run id; the log of a run is read once
-	for i := range slices.Backward(a.Messages) {
-		m := &a.Messages[i]
+	for i := range slices.Backward(req.Messages) {
+		m := &req.Messages[i]
 		if m.Role != lathe.RoleAssistant || len(m.Calls()) > 0 {
 			continue
 		}
-		rest, id, ok := a.Waiting.Split(m.Text())
+		rest, id, ok := req.Waiting.Split(m.Text())
 		if !ok {
 			continue
 		}
@@ -43,7 +43,7 @@ func (ht *Turns) waitingTurns(ctx context.Context, a *Request) (turns map[int]*w
 		if other := looked[id]; other != nil {
 			t.session, t.sum, t.messages = other.session, other.sum, other.messages
 		} else if looked[id] = t; len(looked) <= maxWaitingJoined && ht.opts.Index != nil {
-			if p := ht.loadWaiting(ctx, a, t); p != nil {
+			if p := ht.loadWaiting(ctx, req, t); p != nil {
 				return nil, p
 			}
 		}
@@ -87,8 +87,9 @@ func (t *waitingTurn) splice(out []lathe.Message, m *lathe.Message, starts *turn
 	if !ok {
 		at, ok = starts.runs[t.runID]
 	}
-	if n := len(out); !ok && t.session && n > 0 && out[n-1].Role == lathe.RoleUser {
-		at, ok = n, true
+	followsUser := len(out) > 0 && out[len(out)-1].Role == lathe.RoleUser
+	if !ok && t.session && followsUser {
+		at, ok = len(out), true
 	}
 	if ok && len(t.messages) > 0 {
 		return append(slices.Clip(out[:at]), t.messages...)

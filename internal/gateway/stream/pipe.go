@@ -93,7 +93,7 @@ func (p *Pipe) Emit(_ context.Context, e event.Event) {
 		return
 	}
 	b := p.pending()
-	defer p.tell(len(b))
+	defer p.endEncoding(len(b))
 	p.event, p.encoding = e, true
 	p.buf.B = p.enc.AppendEvent(b, &p.event)
 	p.event, p.encoding = event.Event{}, false
@@ -107,17 +107,17 @@ func (p *Pipe) TakeRaw(raw *lathe.Raw) {
 		return
 	}
 	b := p.pending()
-	defer p.tell(len(b))
+	defer p.endEncoding(len(b))
 	p.encoding = true
 	p.buf.B = p.enc.(RawEncoder).AppendRaw(b, raw)
 	p.encoding = false
 }
 
-// tell wakes the reader if bytes were added or the encoder has panicked, and unlocks p.mu. Bytes encoded before a panic remain for the
+// endEncoding wakes the reader if bytes were added or the encoder has panicked, and unlocks p.mu. Bytes encoded before a panic remain for the
 // reader; nothing is encoded after it. If the buffer exceeds max, the reader is cut off.
-func (p *Pipe) tell(before int) {
+func (p *Pipe) endEncoding(before int) {
 	after := len(p.buf.B)
-	said := after > before || p.encoding
+	changed := after > before || p.encoding
 	switch {
 	case p.encoding:
 		p.event, p.closed = event.Event{}, true
@@ -132,7 +132,7 @@ func (p *Pipe) tell(before int) {
 	if full {
 		p.cut()
 	}
-	if said || full {
+	if changed || full {
 		p.Nudge()
 	}
 	if after/yieldBytes > before/yieldBytes {

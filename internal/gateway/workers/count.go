@@ -23,7 +23,8 @@ func (w *Handler) Count() []observe.WorkerCount {
 	for c := range w.conns {
 		c.mu.Lock()
 		n := now[c.pool.Name]
-		if n.Pool = c.pool.Name; c.id != "" {
+		n.Pool = c.pool.Name
+		if c.id != "" {
 			n.Connected++
 			n.InFlight += len(c.held)
 			if !c.draining {

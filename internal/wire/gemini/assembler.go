@@ -112,12 +112,12 @@ func (a *Assembler) take(obj []byte) {
 	if !known {
 		a.Fault(faultBadLine)
 	}
-	first := true
+	position := 0
 	for c := range rawjson.Elements(candidates) {
-		if a.takeCandidate(c, first); a.Err != nil {
+		if a.takeCandidate(c, position); a.Err != nil {
 			return
 		}
-		first = false
+		position++
 	}
 	if rawjson.Kind(feedback) == '{' {
 		a.takeFeedback(feedback)
@@ -131,8 +131,9 @@ func (a *Assembler) keep(v []byte) string {
 	return s
 }
 
-// takeCandidate reads the first candidate, and counts others as faults.
-func (a *Assembler) takeCandidate(candidate []byte, first bool) {
+// takeCandidate reads the first candidate by its position and its index, and counts others as faults.
+func (a *Assembler) takeCandidate(candidate []byte, position int) {
+	first := position == 0
 	var parts, finish []byte
 	for key, v := range rawjson.Members(candidate) {
 		switch string(key) {

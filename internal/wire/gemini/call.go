@@ -53,7 +53,7 @@ func (a *Assembler) takeCall(p *rawPart) {
 	}
 	if a.partial != nil { // another call begins before the last one has ended
 		a.Damage(faultArgsNotText)
-		a.endPartial(true)
+		a.cutPartial()
 	}
 	if c.name == "" && c.args == nil && c.pieces == nil && c.id == "" {
 		a.Damage(faultUnknownContent)
@@ -78,7 +78,7 @@ func (a *Assembler) takeCall(p *rawPart) {
 	a.Emit(lathe.Delta{Kind: lathe.DeltaCallStart, Index: index, ID: call.ID, Name: call.Name})
 	if c.more || c.pieces != nil {
 		a.parts = append(a.parts, call)
-		a.partial = &partialCall{index: index}
+		a.partial = &partialCall{index: index, part: len(a.parts) - 1}
 		a.continueCall(&c)
 		return
 	}
@@ -123,30 +123,30 @@ func (a *Assembler) continueCall(c *callPart) {
 			p.bad = true
 		}
 	}
-	if c.more {
-		return
+	if !c.more {
+		a.endPartial()
 	}
-	a.endPartial(false)
 }
 
-// endPartial ends the call whose arguments are streamed. cut is set if its last piece is missing.
-func (a *Assembler) endPartial(cut bool) {
+// cutPartial ends the call whose arguments are streamed, without its last piece.
+func (a *Assembler) cutPartial() {
+	a.partial.cut = true
+	a.endPartial()
+}
+
+// endPartial ends the call whose arguments are streamed.
+func (a *Assembler) endPartial() {
 	p := a.partial
 	a.partial = nil
 	if p.bad {
 		a.Damage(faultArgsNotText)
-		cut = true
 	}
-	i := len(a.parts) - 1
-	call, ok := a.parts[i].(lathe.ToolCall)
-	for !ok {
-		i--
-		call, ok = a.parts[i].(lathe.ToolCall)
-	}
-	if call.Arguments, call.Incomplete = p.arguments(), cut; cut { // without the }, no client can parse and execute it
+	call, _ := a.parts[p.part].(lathe.ToolCall)
+	call.Arguments, call.Incomplete = p.arguments(), p.cut || p.bad
+	if call.Incomplete { // without the }, no client can parse and execute it
 		call.Arguments = strings.TrimSuffix(call.Arguments, "}")
 	}
-	a.parts[i] = call
+	a.parts[p.part] = call
 	a.Emit(lathe.Delta{Kind: lathe.DeltaCallArgs, Index: p.index, Text: call.Arguments})
-	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: p.index, Incomplete: cut})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: p.index, Incomplete: call.Incomplete})
 }

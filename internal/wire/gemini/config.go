@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"math"
+	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/destination"
@@ -9,10 +10,12 @@ import (
 )
 
 // levels are the thinking levels of Gemini 3 models, with the budgets that Google documents for Gemini 2.5 models.
-var levels = []struct {
+var levels = []level{{"minimal", 1024}, {"low", 1024}, {"medium", 8192}, {"high", 24576}}
+
+type level struct {
 	effort string
-	budget int
-}{{"minimal", 1024}, {"low", 1024}, {"medium", 8192}, {"high", 24576}}
+	budget int // tokens
+}
 
 // thinking has the values of a thinkingConfig.
 type thinking struct {
@@ -51,20 +54,15 @@ func thinkingOf(req *lathe.Request, opts *wire.EncodeOptions, d *dropped) (t thi
 			t.budget = new(int)
 		}
 	default:
-		level := levels[len(levels)-1] // for xhigh, max and unknown efforts
-		known := false
-		for _, l := range levels {
-			if l.effort == effort {
-				level, known = l, true
-			}
-		}
-		if !known {
+		i := slices.IndexFunc(levels, func(l level) bool { return l.effort == effort })
+		if i < 0 { // xhigh, max or an unknown effort
+			i = len(levels) - 1
 			d.add("sampling.reasoning_effort")
 		}
 		if opts.Takes.Thinking == destination.Budget || has(opts.Without, featureLevel) {
-			t.budget = &level.budget
+			t.budget = new(levels[i].budget)
 		} else {
-			t.level = level.effort
+			t.level = levels[i].effort
 		}
 	}
 	if t.budget != nil && (*t.budget > math.MaxInt32 || *t.budget < -1) {

@@ -136,11 +136,11 @@ func (e *encoder) appendTool(dst wire.JSON, t *lathe.ToolSpec, at string) wire.J
 	if rawjson.SkipSpace(t.Schema, 0) < len(t.Schema) {
 		switch {
 		case has(e.opts.Without, featureJSONSchema):
-			dst = appendSchema(dst.Key("parameters"), t.Schema, at+".schema", true, &e.d)
+			dst = appendSchema(dst.Key("parameters"), t.Schema, at+".schema", openAPISchema, &e.d)
 		case t.Wire == lathe.WireGemini: // the schema as the client wrote it for this wire
 			dst = dst.Key("parametersJsonSchema").Compact(t.Schema)
 		default:
-			dst = appendSchema(dst.Key("parametersJsonSchema"), t.Schema, at+".schema", false, &e.d)
+			dst = appendSchema(dst.Key("parametersJsonSchema"), t.Schema, at+".schema", jsonSchema, &e.d)
 		}
 	}
 	if t.Wire == lathe.WireGemini {
@@ -167,22 +167,26 @@ func (e *encoder) appendToolConfig(dst wire.JSON) wire.JSON {
 	if e.req.ParallelToolCalls != nil && !*e.req.ParallelToolCalls && len(e.req.Tools) > 0 {
 		e.d.add("parallel_tool_calls")
 	}
-	with := e.override("toolConfig")
-	choice := e.req.ToolChoice
-	if len(e.req.Tools) == 0 || get(with, "functionCallingConfig") != nil {
+	override := e.override("toolConfig")
+	choice, allowed := e.req.ToolChoice, wire.Allowed(e.req.Tools)
+	if len(e.req.Tools) == 0 || get(override, "functionCallingConfig") != nil {
 		choice.Mode = ""
 	}
-	if choice.Mode != lathe.ChoiceRequired && choice.Mode != lathe.ChoiceFunction && choice.Mode != lathe.ChoiceNone && wire.Allowed(e.req.Tools) != nil {
-		e.d.add(wire.AllowedPath)
+	switch choice.Mode {
+	case lathe.ChoiceRequired, lathe.ChoiceFunction, lathe.ChoiceNone:
+	default:
+		if allowed != nil {
+			e.d.add(wire.AllowedPath)
+		}
 	}
-	if choice.Mode == "" && with == nil {
+	if choice.Mode == "" && override == nil {
 		return dst
 	}
 	dst = dst.Obj("toolConfig")
 	if choice.Mode != "" {
-		dst = appendChoice(dst, choice, wire.Allowed(e.req.Tools))
+		dst = appendChoice(dst, choice, allowed)
 	}
-	for key, v := range rawjson.Members(with) {
+	for key, v := range rawjson.Members(override) {
 		dst = dst.Pair(key, v)
 	}
 	return dst.Lit("}")
@@ -208,8 +212,8 @@ func appendChoice(dst wire.JSON, c lathe.ToolChoice, allowed []string) wire.JSON
 }
 
 func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {
-	with := e.override("generationConfig")
-	given := func(name string) bool { return get(with, name) != nil }
+	override := e.override("generationConfig")
+	given := func(name string) bool { return get(override, name) != nil }
 	start := len(dst)
 	dst = dst.Obj("generationConfig")
 	open := len(dst)
@@ -228,7 +232,7 @@ func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {
 			dst = appendThinking(dst.Key("thinkingConfig"), t)
 		}
 	}
-	for key, v := range rawjson.Members(with) {
+	for key, v := range rawjson.Members(override) {
 		dst = dst.Pair(key, v)
 	}
 	if len(dst) == open {
@@ -261,9 +265,9 @@ func (e *encoder) appendFormat(dst wire.JSON, format []byte) wire.JSON {
 			return dst
 		}
 		if has(e.opts.Without, featureJSONSchema) {
-			return appendSchema(dst.Key("responseSchema"), schema, at+".json_schema.schema", true, &e.d)
+			return appendSchema(dst.Key("responseSchema"), schema, at+".json_schema.schema", openAPISchema, &e.d)
 		}
-		return appendSchema(dst.Key("responseJsonSchema"), schema, at+".json_schema.schema", false, &e.d)
+		return appendSchema(dst.Key("responseJsonSchema"), schema, at+".json_schema.schema", jsonSchema, &e.d)
 	}
 	e.d.add(at)
 	return dst

@@ -15,8 +15,9 @@ import (
 func (e *encoder) appendContents(dst wire.JSON, n int) wire.JSON {
 	msgs := e.req.Messages
 	names := map[string]string{} // names of the calls in the last assistant message, by id
-	for i := n; i < len(msgs); i++ {
-		m := &msgs[i]
+	for next := n; next < len(msgs); {
+		i, m := next, &msgs[next]
+		next++
 		if m.Role == "" {
 			continue // the message is not sent, or is part of another: see [wire.Fit] and [destination.Conversation]
 		}
@@ -35,13 +36,11 @@ func (e *encoder) appendContents(dst wire.JSON, n int) wire.JSON {
 		open := len(dst)
 		switch {
 		case m.Role == lathe.RoleTool:
-			end := i + 1
-			for end < len(msgs) && msgs[end].Role == lathe.RoleTool {
-				e.noteMessage(&msgs[end], wire.Element("messages", end))
-				end++
+			for next < len(msgs) && msgs[next].Role == lathe.RoleTool {
+				e.noteMessage(&msgs[next], wire.Element("messages", next))
+				next++
 			}
-			dst = e.appendResults(dst, i, end, names)
-			i = end - 1
+			dst = e.appendResults(dst, i, next, names)
 		case wire.IsSystem(m):
 			e.d.add(at + ".role")
 			dst = e.appendTexts(dst, m, at, "<system>\n", "\n</system>")
@@ -109,13 +108,7 @@ func (e *encoder) usable(m *lathe.Message, r *lathe.Reasoning) bool {
 
 // appendModelParts appends the parts of an assistant message. A signature becomes a member of the part that follows it.
 func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
-	signature := ""
-	flushSignature := func() { // appends a signature that no part follows, with an empty text
-		if signature != "" {
-			dst = dst.Next().Raw(wire.ObjectOf("text", "", fieldSignature, signature))
-			signature = ""
-		}
-	}
+	signature := "" // of the next part
 	calls := 0
 	for i, p := range m.Parts {
 		at := wire.Element(at+".parts", i)
@@ -125,12 +118,13 @@ func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) w
 				e.d.add(at)
 				continue
 			}
-			flushSignature()
+			dst = appendLoneSignature(dst, signature)
+			signature = ""
 			if p.Field == fieldSignature {
 				signature = p.Data
-				continue
+			} else {
+				dst = dst.Next().Raw(wire.ObjectOf("text", p.Text, "thought", true, fieldSignature, wire.Optional(p.Data)))
 			}
-			dst = dst.Next().Raw(wire.ObjectOf("text", p.Text, "thought", true, fieldSignature, wire.Optional(p.Data)))
 			continue
 		case lathe.Text:
 			if p.Text == "" && signature == "" && len(p.Extra) == 0 {
@@ -144,7 +138,9 @@ func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) w
 		case lathe.Opaque:
 			dst = e.appendOpaque(dst, m, &p, signature, at)
 		case lathe.ToolCall:
-			if calls++; calls == 1 && signature == "" && (generation(e.req.Model) > 2 || has(e.opts.Without, featureUnsigned)) {
+			calls++
+			mustBeSigned := calls == 1 && (generation(e.req.Model) > 2 || has(e.opts.Without, featureUnsigned))
+			if mustBeSigned && signature == "" {
 				signature = noSignature
 			}
 			dst = e.appendCall(dst.Next(), m, &p, signature, at)
@@ -154,8 +150,15 @@ func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) w
 		}
 		signature = ""
 	}
-	flushSignature()
-	return dst
+	return appendLoneSignature(dst, signature)
+}
+
+// appendLoneSignature appends a signature that no part follows, if there is one, with an empty text.
+func appendLoneSignature(dst wire.JSON, signature string) wire.JSON {
+	if signature == "" {
+		return dst
+	}
+	return dst.Next().Raw(wire.ObjectOf("text", "", fieldSignature, signature))
 }
 
 // claimedPart reports whether the internal form has a field for a member of a part.

@@ -34,12 +34,15 @@ func (e *encoder) appendResults(dst wire.JSON, i, end int, names map[string]stri
 					r.Content = strings.TrimPrefix(r.Content+"\n"+wire.BlobNote(&r.Blobs[k]), "\n")
 				}
 			}
-			inside := len(r.Blobs) > 0 && (m.Wire == lathe.WireGemini || generation(e.req.Model) > 2)
+			inside, outside := r.Blobs, r.Blobs
+			if m.Wire == lathe.WireGemini || generation(e.req.Model) > 2 {
+				outside = nil
+			} else {
+				inside = nil
+			}
 			dst = e.appendResult(dst.Next(), m, &r, inside, at)
-			for k := range r.Blobs {
-				if !inside {
-					files = append(files, file{&r.Blobs[k], m.Wire, wire.Element(at+".blobs", k)})
-				}
+			for k := range outside {
+				files = append(files, file{&outside[k], m.Wire, wire.Element(at+".blobs", k)})
 			}
 		}
 	}
@@ -49,7 +52,8 @@ func (e *encoder) appendResults(dst wire.JSON, i, end int, names map[string]stri
 	return dst
 }
 
-func (e *encoder) appendResult(dst wire.JSON, m *lathe.Message, r *lathe.ToolResult, files bool, at string) wire.JSON {
+// appendResult appends a functionResponse with the files that are within it.
+func (e *encoder) appendResult(dst wire.JSON, m *lathe.Message, r *lathe.ToolResult, files []lathe.Blob, at string) wire.JSON {
 	own := m.Wire == lathe.WireGemini
 	key := "output"
 	if r.IsError {
@@ -64,10 +68,10 @@ func (e *encoder) appendResult(dst wire.JSON, m *lathe.Message, r *lathe.ToolRes
 		id = ""
 	}
 	dst = dst.Lit(`{"functionResponse":{`).Fields("id", id, "name", sentName(r.Name), "response", response)
-	if files {
+	if len(files) > 0 {
 		dst = dst.Arr("parts")
-		for k := range r.Blobs {
-			dst = e.appendBlob(dst, m.Wire, &r.Blobs[k], "", wire.Element(at+".blobs", k))
+		for k := range files {
+			dst = e.appendBlob(dst, m.Wire, &files[k], "", wire.Element(at+".blobs", k))
 		}
 		dst = dst.Lit("]")
 	}

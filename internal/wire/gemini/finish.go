@@ -61,7 +61,7 @@ func (a *Assembler) takeFinish(word string) {
 		if word != "MAX_TOKENS" {
 			a.Damage(faultFinishMismatch)
 		}
-		a.endPartial(true)
+		a.cutPartial()
 	}
 }
 
@@ -102,7 +102,7 @@ func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 	}
 	if a.partial != nil { // the call began after the finish reason
 		a.Damage(faultFinishMismatch)
-		a.endPartial(true)
+		a.cutPartial()
 	}
 	a.close()
 	if !cleanEOF {

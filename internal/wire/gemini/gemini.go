@@ -79,10 +79,7 @@ const (
 
 // generation returns the number after "gemini-" in the name of a model, or 0 if none exists.
 func generation(model string) int {
-	_, rest, found := strings.Cut(model, "gemini-")
-	if !found {
-		return 0
-	}
+	_, rest, _ := strings.Cut(model, "gemini-")
 	end := strings.IndexFunc(rest, func(c rune) bool { return c < '0' || c > '9' })
 	if end < 0 {
 		end = len(rest)

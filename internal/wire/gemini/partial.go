@@ -9,12 +9,17 @@ import (
 )
 
 // A partialCall is a call whose arguments are streamed as values, each with its JSONPath in the arguments. A string may be split into
-// several values.
+// several values. These chunks of partialArgs give {"city":"Paris","days":[3]}:
+//
+//	[{"jsonPath":"$.city","stringValue":"Pa","willContinue":true}]
+//	[{"jsonPath":"$.city","stringValue":"ris"},{"jsonPath":"$.days[0]","numberValue":3}]
 type partialCall struct {
-	index int // index of the call in the answer
+	index int // number of the call in the answer
+	part  int // index of the call in the parts of the assembler
 	root  node
 	whole string // the arguments, if they were received as a whole in the end
 	bad   bool   // a value could not be set at its path
+	cut   bool   // the last piece is missing
 }
 
 // maxPathDepth bounds the number of steps in the JSONPath of a value.

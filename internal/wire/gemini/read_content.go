@@ -22,9 +22,9 @@ type conversation struct {
 	calls    []clientCall     // calls in the last assistant message
 	byID     map[string][]int // indexes of calls without a result, by the id that the client uses
 	byName   map[string][]int // indexes of calls without a result by name, and of all of them under ""
-	after    []lathe.Message
+	after    []lathe.Message  // what follows the results of the last calls
 	ids      callid.Unique
-	n        int // number of calls so far
+	count    int // number of calls so far
 }
 
 // A clientCall is a call in the history of a client.
@@ -125,7 +125,7 @@ func (c *conversation) addModelPart(m *lathe.Message, p *rawPart) {
 		}
 	case p.data == "functionCall":
 		call := c.r.call(p)
-		c.number(&call)
+		c.assignID(&call)
 		m.Parts = append(m.Parts, call)
 	case p.data == "functionResponse":
 		c.r.Fail(p.data, "A result belongs into a content of the user.")
@@ -148,13 +148,13 @@ func appendThought(parts []lathe.Part, text, signature string) []lathe.Part {
 	return append(parts, lathe.Reasoning{Text: text, Field: fieldThought, Data: signature})
 }
 
-// number assigns an id to a call of the history that no earlier call has: the one that the client sent, or one derived from the position of
+// assignID assigns an id to a call of the history that no earlier call has: the one that the client sent, or one derived from the position of
 // the call, which stays the same while the conversation grows.
-func (c *conversation) number(call *lathe.ToolCall) {
+func (c *conversation) assignID(call *lathe.ToolCall) {
 	sent := call.ID
-	c.n++
+	c.count++
 	if call.ID == "" {
-		call.ID = madeID("request", c.n, call.Name)
+		call.ID = madeID("request", c.count, call.Name)
 	}
 	call.ID = c.ids.Call(call.ID)
 	at := len(c.calls)
@@ -186,7 +186,7 @@ func (c *conversation) addUser(o wire.Object, extra []lathe.Member) {
 		}
 		switch {
 		case p.data == "functionResponse":
-			c.answer(c.r.result(&p))
+			c.addResult(c.r.result(&p))
 		case p.data == "functionCall":
 			c.r.Fail(p.data, "A call belongs into a content of the model.")
 		case p.hasBlob():
@@ -211,9 +211,9 @@ func (c *conversation) addUser(o wire.Object, extra []lathe.Member) {
 	}
 }
 
-// answer assigns a result to its call: the call with the id of the result or, if the result has no id, the first call with its name that
+// addResult assigns a result to its call: the call with the id of the result or, if the result has no id, the first call with its name that
 // has no result. Some clients send neither id nor name; their results are assigned in the order of the calls.
-func (c *conversation) answer(t lathe.ToolResult) {
+func (c *conversation) addResult(t lathe.ToolResult) {
 	index, key := c.byID, t.CallID
 	if key == "" {
 		index, key = c.byName, t.Name
@@ -224,7 +224,7 @@ func (c *conversation) answer(t lathe.ToolResult) {
 			if t.Name == "" {
 				c.r.Fail("functionResponse.name", "A result needs the name of its function.")
 			}
-			t.CallID = madeID("result", c.n, t.Name)
+			t.CallID = madeID("result", c.count, t.Name)
 		}
 		c.after = append(c.after, resultMessage(t)) // the caller refuses a result without a call
 		return

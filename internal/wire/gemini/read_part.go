@@ -38,16 +38,14 @@ type rawPart struct {
 
 // parts yields the parts of a content or of a functionResponse.
 func (r *reader) parts(o wire.Object) iter.Seq[rawPart] {
-	return func(yield func(rawPart) bool) { r.eachPart(o, yield) }
-}
-
-func (r *reader) eachPart(o wire.Object, yield func(rawPart) bool) {
-	if o.Get("parts") == nil {
-		return
-	}
-	for el := range o.Elements("parts") {
-		if !yield(r.part(el)) {
+	return func(yield func(rawPart) bool) {
+		if o.Get("parts") == nil {
 			return
+		}
+		for el := range o.Elements("parts") {
+			if !yield(r.part(el)) {
+				return
+			}
 		}
 	}
 }

@@ -48,13 +48,13 @@ func TestAppendSchema(t *testing.T) {
 			jsonSchema: `{"prefixItems":[{"type":"string"},true],"type":["string","number"]}`, dropped: "s.default",
 			openAPI: `{"type":"STRING","default":{"pattern":"x"}}`, droppedOpenAPI: "s.items s.type"},
 	} {
-		for _, openAPI := range []bool{false, true} {
+		for _, form := range []schemaForm{jsonSchema, openAPISchema} {
 			want, wantDropped := c.jsonSchema, c.dropped
-			if openAPI {
+			if form == openAPISchema {
 				want, wantDropped = c.openAPI, c.droppedOpenAPI
 			}
 			var d dropped
-			got := string(appendSchema(nil, []byte(c.in), "s", openAPI, &d))
+			got := string(appendSchema(nil, []byte(c.in), "s", form, &d))
 			if !json.Valid([]byte(got)) || got != want || strings.Join(d.paths, " ") != wantDropped {
 				t.Errorf("%s\n%s\nwant\n%s\ndropped %q, want %q", c.in, got, want, d.paths, wantDropped)
 			}
@@ -83,7 +83,7 @@ func TestSchemaReferencesAreBounded(t *testing.T) {
 	}
 	b.WriteString(`}}`)
 	var d dropped
-	if got := appendSchema(nil, []byte(b.String()), "s", true, &d); len(got) > 1<<20 || !json.Valid(got) {
+	if got := appendSchema(nil, []byte(b.String()), "s", openAPISchema, &d); len(got) > 1<<20 || !json.Valid(got) {
 		t.Errorf("%d bytes", len(got))
 	}
 }

@@ -13,12 +13,19 @@ import (
 type subset struct {
 	d     *dropped
 	where []string // path of the schema that is being written
-	// openAPI is set if the output is a Schema object of the wire, with references resolved, and not a JSON Schema.
-	openAPI bool
-	root    []byte
-	depth   int // number of references that enclose the schema being written
-	refs    int // number of references resolved so far
+	form  schemaForm
+	root  []byte // the whole schema
+	depth int    // number of references that enclose the schema being written
+	refs  int    // number of references resolved so far
 }
+
+// A schemaForm is the form in which a schema is written.
+type schemaForm int
+
+const (
+	jsonSchema    schemaForm = iota // a JSON Schema, for the members whose names contain JsonSchema
+	openAPISchema                   // a Schema object of the wire, with references resolved
+)
 
 // Limits of references that are resolved: nesting depth and total number.
 const (
@@ -28,9 +35,9 @@ const (
 
 // appendSchema appends the schema, whose path in the request is at, in the subset that the wire accepts. It adds the paths of omitted
 // keywords to d.
-func appendSchema(dst wire.JSON, schema []byte, at string, openAPI bool, d *dropped) wire.JSON {
+func appendSchema(dst wire.JSON, schema []byte, at string, form schemaForm, d *dropped) wire.JSON {
 	schema = schema[rawjson.SkipSpace(schema, 0):]
-	s := &subset{d: d, where: []string{at}, openAPI: openAPI, root: schema}
+	s := &subset{d: d, where: []string{at}, form: form, root: schema}
 	return s.append(dst, schema)
 }
 
@@ -46,12 +53,12 @@ func (s *subset) in(f func(), names ...string) {
 
 func (s *subset) append(dst wire.JSON, schema []byte) wire.JSON {
 	if rawjson.Kind(schema) != '{' { // true or false
-		if s.openAPI {
+		if s.form == openAPISchema {
 			return dst.Lit("{}")
 		}
 		return dst.Compact(schema)
 	}
-	if s.openAPI {
+	if s.form == openAPISchema {
 		return s.appendOpenAPI(dst, schema)
 	}
 	dst = dst.Lit("{")

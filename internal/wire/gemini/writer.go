@@ -16,28 +16,32 @@ import (
 type Writer struct {
 	wire.PlainWriter
 
-	array        bool
-	whole        bool
+	array        bool // the chunks are elements of one JSON array
+	whole        bool // the answer is not streamed
 	req          *wire.ClientRequest
 	run          string
 	tail         []byte // end of each chunk, after its candidates
-	hideThoughts bool
+	hideThoughts bool   // the client has not requested thoughts, which this wire sends only on request
+	out          wire.JSON
 
-	started   bool   // bytes were written
-	wrote     bool   // a part was written or passed
-	refused   bool   // a refusal was written
-	finished  bool   // Pass has passed a finish reason on
-	over      bool   // the end was written
-	signature string // signature of the next part
-	calls     map[int]*outCall
-	next      int  // index of the first call that is not yet written
-	broken    bool // a call could not be expressed on this wire
+	// The phases of the answer:
+	started  bool // bytes were written
+	wrote    bool // a part was written or passed
+	finished bool // Pass has passed a finish reason on
+	over     bool // the end was written
+
+	// What the finish reason depends on:
+	refused bool // a refusal was written
+	broken  bool // a call could not be expressed on this wire
+
+	signature string           // signature of the next part
+	calls     map[int]*outCall // calls that are not yet written, by index
+	next      int              // index of the first of them
 
 	// Only for an answer that is not streamed: the last text, which is not written until it is known whether more text follows.
 	open   lathe.DeltaKind // DeltaText, DeltaReasoning, or 0 for none
 	text   strings.Builder
 	signed string // signature of that text
-	out    wire.JSON
 }
 
 var _ wire.Writer = (*Writer)(nil)
@@ -51,15 +55,9 @@ type outCall struct {
 
 // NewWriter implements [wire.Served].
 func (c Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
-	w := &Writer{array: c.Array && !head.Whole, whole: head.Whole, req: head.Request, calls: map[int]*outCall{}}
-	w.run, w.tail = head.ID, appendNames(nil, head.Model, head.ID)
-	w.hideThoughts = hidesThoughts(head.Request)
-	return w
-}
-
-// hidesThoughts reports whether the client has not requested thoughts. On this wire, thoughts are sent only on request.
-func hidesThoughts(req *wire.ClientRequest) bool {
-	return req != nil && req.Sampling.ReasoningSummary == ""
+	req := head.Request
+	return &Writer{array: c.Array && !head.Whole, whole: head.Whole, req: req, run: head.ID, tail: appendNames(nil, head.Model, head.ID),
+		hideThoughts: req != nil && req.Sampling.ReasoningSummary == "", calls: map[int]*outCall{}}
 }
 
 func appendNames(dst wire.JSON, model, id string) wire.JSON {
@@ -136,8 +134,8 @@ func (w *Writer) closeText() {
 	w.appendWhole(textValue(text, thought, signature))
 }
 
-// say appends a piece of text or of a thought. In an answer that is not streamed, pieces of one kind are joined.
-func (w *Writer) say(kind lathe.DeltaKind, text string) {
+// addText appends a piece of text or of a thought. In an answer that is not streamed, pieces of one kind are joined.
+func (w *Writer) addText(kind lathe.DeltaKind, text string) {
 	thought := kind == lathe.DeltaReasoning
 	if w.whole && w.open == kind && w.signed == "" && (thought || w.signature == "") {
 		w.text.WriteString(text)
@@ -145,7 +143,7 @@ func (w *Writer) say(kind lathe.DeltaKind, text string) {
 	}
 	signature := ""
 	if !thought {
-		signature = w.take()
+		signature = w.takeSignature()
 	}
 	if w.whole {
 		w.closeText()
@@ -156,8 +154,8 @@ func (w *Writer) say(kind lathe.DeltaKind, text string) {
 	w.chunk(textValue(text, thought, signature))
 }
 
-// take returns the signature for the next part and clears it.
-func (w *Writer) take() string {
+// takeSignature returns the signature for the next part and clears it.
+func (w *Writer) takeSignature() string {
 	s := w.signature
 	w.signature = ""
 	return s
@@ -181,19 +179,19 @@ func (w *Writer) delta(d *lathe.Delta) {
 			return
 		}
 		w.refused = w.refused || d.Kind == lathe.DeltaRefusal
-		w.say(lathe.DeltaText, d.Text)
+		w.addText(lathe.DeltaText, d.Text)
 	case lathe.DeltaReasoning:
 		if d.Text != "" && !w.hideThoughts {
-			w.say(lathe.DeltaReasoning, d.Text)
+			w.addText(lathe.DeltaReasoning, d.Text)
 		}
 	case lathe.DeltaPart:
-		if part := partValue(d, w.take); part != nil {
+		if part := partValue(d, w.takeSignature); part != nil {
 			w.chunk(part)
 		}
 	case lathe.DeltaReasoningData:
 		switch {
 		case d.Name == fieldSignature:
-			w.sign(d.Text)
+			w.addSignature(d.Text)
 		case d.Name == fieldThought && !w.hideThoughts:
 			w.chunk(textValue("", true, d.Text))
 		}
@@ -208,20 +206,18 @@ func (w *Writer) delta(d *lathe.Delta) {
 func (w *Writer) callDelta(c *outCall, d *lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaCallStart:
-		c.id, c.name, c.signature = d.ID, d.Name, w.take()
+		c.id, c.name, c.signature = d.ID, d.Name, w.takeSignature()
 	case lathe.DeltaCallArgs:
 		c.args = append(c.args, d.Text...)
 	default:
-		if c.ended, c.cut = true, d.Incomplete; d.ID != "" {
-			c.id = d.ID
-		}
+		c.ended, c.cut, c.id = true, d.Incomplete, cmp.Or(d.ID, c.id)
 		w.advance()
 	}
 }
 
-// sign stores the signature of the next part. If a signature is already stored, sign appends an empty part with it.
-func (w *Writer) sign(signature string) {
-	if before := w.take(); before != "" {
+// addSignature stores the signature of the next part. If a signature is already stored, it appends an empty part with that one.
+func (w *Writer) addSignature(signature string) {
+	if before := w.takeSignature(); before != "" {
 		w.chunk(textValue("", false, before))
 	}
 	w.signature = signature
@@ -253,29 +249,30 @@ func (w *Writer) advance() {
 		if c == nil || !c.ended || c.name == "" {
 			return
 		}
-		if w.writable(c) {
-			w.chunk(callValue(w, w.next, c))
+		if args := w.arguments(c); args != nil {
+			w.chunk(callValue(w, w.next, c, args))
 		}
 		delete(w.calls, w.next)
 		w.next++
 	}
 }
 
-// writable reports whether the call can be written. A truncated call is never written. A call whose arguments are not an object cannot be
-// expressed on the wire: it sets broken, and the finish reason is then that of a malformed call.
-func (w *Writer) writable(c *outCall) bool {
+// arguments returns the arguments of a call, or nil if it is not written. A truncated call is never written. A call whose arguments are not
+// an object cannot be expressed on the wire: it sets broken, and the finish reason is then that of a malformed call.
+func (w *Writer) arguments(c *outCall) []byte {
 	if c.cut {
-		return false
+		return nil
 	}
-	if _, same, _ := wire.SentArguments(string(c.args)); !same {
+	args, same, _ := wire.SentArguments(string(c.args))
+	if !same {
 		w.broken = true
-		return false
+		return nil
 	}
-	return true
+	return args
 }
 
-func callValue(w *Writer, index int, c *outCall) wire.JSON {
-	args, _, _ := wire.SentArguments(string(c.args))
+// callValue returns a part with a call.
+func callValue(w *Writer, index int, c *outCall, args []byte) wire.JSON {
 	id := cmp.Or(c.id, madeID(w.run, index, c.name))
 	dst := appendCallMembers(wire.JSON(`{"functionCall":{`), id, w.req.ClientName(c.name), compact(args))
 	return dst.Lit("}").OptStr(fieldSignature, c.signature).Lit("}")
@@ -286,7 +283,7 @@ func (w *Writer) AppendCarrier(dst []byte, seal string) []byte {
 	if w.over || w.finished {
 		return dst
 	}
-	return w.write(dst, func() { w.sign(sealed(seal)) })
+	return w.write(dst, func() { w.addSignature(sealed(seal)) })
 }
 
 // AppendFinish implements [wire.Writer].
@@ -299,10 +296,7 @@ func (w *Writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	}
 	for i, call := range f.Message.Calls() {
 		if c := w.call(i); c != nil {
-			if call.ID != "" {
-				c.id = call.ID
-			}
-			c.name, c.args = call.Name, []byte(call.Arguments)
+			c.id, c.name, c.args = cmp.Or(call.ID, c.id), call.Name, []byte(call.Arguments)
 			c.ended, c.cut = true, call.Incomplete
 		}
 	}
@@ -321,24 +315,30 @@ func (w *Writer) appendLast(f *lathe.Finish, extra []lathe.Member) {
 		return
 	}
 	w.out = w.out.If(!w.whole, chunkHead)
-	last := func(part wire.JSON) {
+	var parts []wire.JSON
+	for i := range f.Message.Calls() {
+		c := w.calls[i]
+		if c == nil || i < w.next {
+			continue
+		}
+		if args := w.arguments(c); args != nil {
+			if c.signature == "" {
+				c.signature = w.takeSignature()
+			}
+			parts = append(parts, callValue(w, i, c, args))
+		}
+	}
+	signature := w.takeSignature()
+	hasPart := len(parts) > 0 || w.whole && w.wrote
+	if signature != "" || !hasPart {
+		parts = append(parts, textValue("", false, signature))
+	}
+	for _, part := range parts {
 		if w.whole {
 			w.appendWhole(part)
 		} else {
 			w.out = w.out.Next().Raw(part)
 		}
-	}
-	open := len(w.out)
-	for i := range f.Message.Calls() {
-		if c := w.calls[i]; c != nil && i >= w.next && w.writable(c) {
-			if c.signature == "" {
-				c.signature = w.take()
-			}
-			last(callValue(w, i, c))
-		}
-	}
-	if signature := w.take(); signature != "" || len(w.out) == open && !(w.whole && w.wrote) {
-		last(textValue("", false, signature))
 	}
 	end := w.out.Lit(`]},"finishReason":"`).Lit(reasonWord(f, w.refused, w.broken)).Lit(`","index":0}]`)
 	w.out = appendEnd(end, w.tail, f, extra)

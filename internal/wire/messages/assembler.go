@@ -2,7 +2,6 @@ package messages
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strconv"
 
@@ -11,23 +10,22 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-const (
-	// blockSize is the number of bytes that a block counts against MaxBytes in addition to its text.
-	blockSize = 128
-)
+// blockSize is the number of bytes that a block counts against MaxBytes in addition to its text.
+const blockSize = 128
 
 // An assembler assembles an answer from the events of a stream. It implements [wire.Assembler].
 type assembler struct {
 	wire.Assembly
-	blocks   []*block
-	calls    int    // number of blocks that are calls
-	pending  *block // a call whose block was closed with incomplete arguments; the stop reason shows whether it was truncated
-	stop     string
-	stopSeen bool
-	done     bool
-	usage    usage
-	started  bool // by message_start
-	repeated bool // message_start came again: the server sends the events another time
+	blocks  []*block
+	calls   int    // number of blocks that are calls
+	pending *block // a call whose block was closed with incomplete input; the stop reason shows whether it was truncated
+	usage   usage
+	stop    string // stop_reason
+
+	started  bool // message_start was read
+	repeated bool // message_start was read twice: the server sends the events another time
+	stopSeen bool // a stop_reason was read
+	done     bool // message_stop was read
 }
 
 // NewAssembler returns an Assembler for one answer. opts may be nil.
@@ -105,11 +103,11 @@ func (a *assembler) take(event string, data []byte) {
 	case "message_start":
 		a.takeMessage(e.message)
 	case "content_block_start":
-		a.startBlock(a.index(e.index, true), e.block)
+		a.startBlock(a.index(e.index, len(a.blocks)), e.block)
 	case "content_block_delta":
-		a.takeDelta(a.index(e.index, false), e.delta)
+		a.takeDelta(a.index(e.index, a.lastOpen()), e.delta)
 	case "content_block_stop":
-		if b := a.open(a.index(e.index, false)); b != nil {
+		if b := a.open(a.index(e.index, a.lastOpen())); b != nil {
 			a.closeBlock(b)
 		} else {
 			a.fault(faultOrder)
@@ -153,17 +151,18 @@ func (a *assembler) takeNames(m []byte) {
 	a.Grow(len(a.ID) + len(a.Model))
 }
 
-// index returns the index of an event. If a server sends none that can be read, it is that of the next block for a beginning, and else that of
-// the last block that is open. It returns -1 if none exists.
-func (a *assembler) index(v []byte, begins bool) int {
+// index returns the index in v, or otherwise if v is not an index: some servers send none.
+func (a *assembler) index(v []byte, otherwise int) int {
 	n, err := strconv.Atoi(string(v))
 	if err == nil && n >= 0 {
 		return n
 	}
 	a.fault(faultOrder)
-	if begins {
-		return len(a.blocks)
-	}
+	return otherwise
+}
+
+// lastOpen returns the index of the last block, or -1 if there is none or it is closed.
+func (a *assembler) lastOpen() int {
 	if n := len(a.blocks) - 1; n >= 0 && !a.blocks[n].closed {
 		return a.blocks[n].index
 	}
@@ -197,8 +196,8 @@ func (a *assembler) takeStop(delta []byte) {
 	if rawjson.Kind(reason) != '"' {
 		return
 	}
-	a.stop, a.stopSeen = unquoted(reason), true
-	a.settlePending(truncates(a.stop))
+	a.stop, a.stopSeen = rawjson.Text(reason), true
+	a.settlePending(a.stop)
 }
 
 // closeAll closes the blocks that the server did not close, and ends the pending call.
@@ -209,7 +208,7 @@ func (a *assembler) closeAll() {
 			a.closeBlock(b)
 		}
 	}
-	a.settlePending(truncates(a.stop))
+	a.settlePending(a.stop)
 }
 
 // Finish implements [wire.Assembler].
@@ -242,8 +241,5 @@ func (a *assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 	a.closeAll()
 	dst = a.Take()
 	f, err := a.Finish(true)
-	if errors.Is(err, wire.ErrTooLarge) {
-		return dst, nil, err
-	}
 	return dst, f, err
 }

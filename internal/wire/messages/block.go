@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -72,7 +73,7 @@ func (a *assembler) startBlock(index int, v []byte) {
 	if n := len(a.blocks); index != n || n > 0 && !a.blocks[n-1].closed {
 		a.fault(faultOrder)
 	}
-	a.settlePending(false)
+	a.settlePending("")
 	b := &block{index: index}
 	a.blocks = append(a.blocks, b)
 	a.Grow(blockSize)
@@ -81,7 +82,7 @@ func (a *assembler) startBlock(index int, v []byte) {
 		if n := len(a.blocks); n > 1 && a.blocks[n-2].kind == blockText {
 			a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireMessages)})
 		}
-		b.extra = members(v, "type", "text", citations)
+		b.extra = wire.OtherMembers(v, "type", "text", citations)
 		for el := range rawjson.Elements(get(v, citations)) {
 			b.cite(el)
 			a.Grow(len(el))
@@ -114,7 +115,7 @@ func (a *assembler) startCall(b *block, v []byte) {
 		return
 	}
 	b.kind, b.call = blockCall, a.calls
-	b.extra = members(v, "type", "id", "name", "input")
+	b.extra = wire.OtherMembers(v, "type", "id", "name", "input")
 	for _, m := range b.extra {
 		a.Grow(len(m.Name) + len(m.Value))
 	}
@@ -209,19 +210,16 @@ func (a *assembler) addTo(b *block, typ, v []byte) {
 		return
 	}
 	for key, value := range rawjson.Members(v) {
-		name := unquoted(key)
+		name := rawjson.Text(key)
 		if name == "type" || isNull(value) {
 			continue
 		}
 		a.Grow(len(value))
-		i := 0
-		for i < len(b.added) && b.added[i].name != name {
-			i++
-		}
+		i := slices.IndexFunc(b.added, func(earlier addition) bool { return earlier.name == name })
 		switch {
-		case i == maxAdditions:
+		case i < 0 && len(b.added) == maxAdditions:
 			a.fault(faultUnknownEvent)
-		case i == len(b.added):
+		case i < 0:
 			b.added = append(b.added, addition{name, bytes.Clone(value)})
 		case rawjson.Kind(value) == '"' && rawjson.Kind(b.added[i].value) == '"':
 			old := b.added[i].value
@@ -262,33 +260,39 @@ func (a *assembler) closeBlock(b *block) {
 			b.setInput(string(b.start))
 			a.emitInput(b)
 		}
-		a.settlePending(false)
-		if a.pending = b; b.begun && wire.Sendable([]byte(b.text.String())) {
-			a.settlePending(false)
+		a.settlePending("")
+		a.pending = b
+		if b.complete() {
+			a.settlePending("")
 		}
 	}
 }
+
+// complete reports whether the input of a call is a JSON object.
+func (b *block) complete() bool { return b.begun && wire.Sendable([]byte(b.text.String())) }
 
 // truncates reports whether an answer with this stop reason may end within the arguments of its last call.
 func truncates(stop string) bool {
 	return stop == "max_tokens" || stop == "model_context_window_exceeded" || stop == "refusal"
 }
 
-// settlePending ends the call whose arguments are incomplete. cut is set if a limit or a refusal truncated them. Otherwise a blank input
-// means a call without arguments.
-func (a *assembler) settlePending(cut bool) {
+// settlePending ends the pending call. stop is the stop reason of the answer, or "" if it is not known. If the stop reason does not explain
+// why the input is incomplete, a blank input means a call without arguments.
+func (a *assembler) settlePending(stop string) {
 	b := a.pending
 	if b == nil {
 		return
 	}
 	a.pending = nil
-	whole := b.begun && wire.Sendable([]byte(b.text.String()))
-	b.incomplete = cut && !whole
-	if !b.begun && !cut {
+	switch {
+	case b.complete():
+	case truncates(stop):
+		b.incomplete = true
+	case b.begun:
+		a.fault(faultArguments)
+	default:
 		b.setInput("{}")
 		a.emitInput(b)
-	} else if !whole && !cut {
-		a.fault(faultArguments)
 	}
 	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: b.call, Incomplete: b.incomplete})
 }

@@ -57,38 +57,47 @@ func (e *encoder) messages(dst wire.JSON) wire.JSON {
 	dst = dst.Arr("messages")
 	e.prefix.beginTurns(len(dst))
 	msgs := e.req.Messages
-	last := "" // role of the last turn
-	for i := e.lead; i < len(msgs); {
-		role := e.wireRole(&msgs[i])
-		start, joined := len(dst), role == last
-		if joined { // an empty turn between two turns of this role was omitted
+	lastRole := "" // of the last turn in dst
+	for first := e.lead; first < len(msgs); {
+		role, end := wireRole(&msgs[first]), turnEnd(msgs, first, e.foundTools)
+		start, reopened := len(dst), role == lastRole
+		if reopened { // an empty turn between two turns of this role was omitted
 			dst = dst[:start-len("]}")]
+			e.dropMembers(first, msgs[first].Extra)
 		} else {
-			dst = e.openTurn(dst.Next(), role, &msgs[i])
-			e.prefix.beginTurn(start, role == "assistant")
+			dst = openTurn(dst.Next(), role, &msgs[first])
+			e.prefix.beginTurn(start, role)
 		}
 		empty := len(dst)
-		var added []*lathe.ToolSpec
-		for first := i; i < len(msgs) && e.wireRole(&msgs[i]) == role && len(added) == 0; i++ {
-			if i > first || joined {
-				e.dropMembers(i, msgs[i].Extra)
-			}
-			dst, added = e.parts(dst, i), e.foundTools[i]
+		dst = e.parts(dst, first)
+		for i := first + 1; i < end; i++ {
+			e.dropMembers(i, msgs[i].Extra) // a turn has only the members of its first message
+			dst = e.parts(dst, i)
 		}
-		if len(dst) == empty && !joined {
+		first = end
+		if len(dst) == empty && !reopened {
 			dst = dst[:start]
 			continue
 		}
-		if dst, last = dst.Lit("]}"), role; len(added) > 0 {
-			dst, last = appendAdditions(dst, e, added), "system"
+		dst, lastRole = dst.Lit("]}"), role
+		if added := e.foundTools[end-1]; len(added) > 0 {
+			dst, lastRole = appendAdditions(dst, e, added), "system"
 		}
 	}
-	dst = dst.If(dst[len(dst)-1] == '[', opening)
-	return dst.Lit("]")
+	return dst.If(dst[len(dst)-1] == '[', opening).Lit("]")
+}
+
+// turnEnd returns the index after the last message of the turn that begins with message first.
+func turnEnd(msgs []lathe.Message, first int, foundTools map[int][]*lathe.ToolSpec) int {
+	end := first + 1
+	for end < len(msgs) && wireRole(&msgs[end]) == wireRole(&msgs[first]) && len(foundTools[end-1]) == 0 {
+		end++
+	}
+	return end
 }
 
 // openTurn appends the beginning of a turn, with the unknown members of its first message.
-func (e *encoder) openTurn(dst wire.JSON, role string, m *lathe.Message) wire.JSON {
+func openTurn(dst wire.JSON, role string, m *lathe.Message) wire.JSON {
 	if role == "assistant" && dst[len(dst)-1] == '[' && m.Wire != lathe.WireMessages {
 		dst = dst.Lit(opening).Lit(",")
 	}
@@ -100,7 +109,7 @@ func (e *encoder) openTurn(dst wire.JSON, role string, m *lathe.Message) wire.JS
 }
 
 // wireRole returns the role of the turn to which the message belongs.
-func (e *encoder) wireRole(m *lathe.Message) string {
+func wireRole(m *lathe.Message) string {
 	switch {
 	case m.Role == lathe.RoleAssistant:
 		return "assistant"
@@ -141,19 +150,7 @@ func (e *encoder) part(dst wire.JSON, m *lathe.Message, p lathe.Part, at place) 
 	case lathe.Refusal:
 		return e.text(dst, m.Wire, p.Text, nil, at)
 	case lathe.Reasoning:
-		verdict := refused
-		if e.sendsReasoning(m, &p) {
-			verdict = e.prefix.judge(dst, &p, at.msg < e.noThinkingBefore)
-		}
-		if verdict != sent {
-			e.dropAt(at, "")
-		}
-		// Reasoning that the server drops is sent nevertheless: what follows it was written after it, and the server may require it beside
-		// a call.
-		if verdict == refused || verdict == changed && !asksToDrop(e) {
-			return dst
-		}
-		return appendReasoning(dst.Next(), &p)
+		return e.reasoning(dst, m, &p, at)
 	case lathe.Blob:
 		if m.Role == lathe.RoleAssistant || wire.IsSystem(m) {
 			e.dropAt(at, "")
@@ -175,6 +172,26 @@ func (e *encoder) part(dst wire.JSON, m *lathe.Message, p lathe.Part, at place) 
 		return dst.Next().Raw(p.JSON)
 	}
 	return dst
+}
+
+// reasoning appends a block of thinking. Thinking that the server drops is sent nevertheless: what follows it was written after it, and the
+// server may require it beside a call.
+func (e *encoder) reasoning(dst wire.JSON, m *lathe.Message, p *lathe.Reasoning, at place) wire.JSON {
+	verdict := refused
+	switch {
+	case !e.sendsReasoning(m, p):
+	case at.msg < e.noThinkingBefore:
+		e.prefix.refuse(dst, p)
+	default:
+		verdict = e.prefix.judge(dst, p)
+	}
+	if verdict != sent {
+		e.dropAt(at, "")
+	}
+	if verdict == refused || verdict == changed && !asksToDrop(e) {
+		return dst
+	}
+	return appendReasoning(dst.Next(), p)
 }
 
 // text appends a text block. Text that is only white space is omitted, because the API refuses it.

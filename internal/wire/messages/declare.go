@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -54,7 +55,8 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	if !e.opts.Takes.MovesSystem() && slices.ContainsFunc(tools, fromBlock) {
 		tools = slices.DeleteFunc(slices.Clone(tools), fromBlock)
 	}
-	if len(tools)+len(e.req.HostedTools)+len(e.stubs) == 0 && e.helper == nil {
+	others := e.otherTools()
+	if len(tools)+len(others) == 0 {
 		if len(e.req.Tools) > 0 { // all tools are in blocks of the conversation
 			dst = e.choice(dst)
 		}
@@ -66,24 +68,8 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	for _, path := range dropped {
 		e.drop(path)
 	}
-	begun := len(tools) > 0 // shared definitions are not in dst
-	next := func(dst []byte) []byte {
-		if begun {
-			return wire.JSON(dst).Lit(",")
-		}
-		begun = true
-		return dst
-	}
-	for _, raw := range e.req.HostedTools {
-		dst = wire.JSON(next(dst)).Raw(raw)
-	}
-	for _, name := range e.stubs {
-		dst = appendTool(next(dst), name, "", []byte(anyObject))
-		dst = dst.Lit("}")
-	}
-	if e.helper != nil {
-		dst = appendTool(next(dst), helperTool, helperDescription, e.helper)
-		dst = dst.Lit("}")
+	for i, raw := range others {
+		dst = dst.If(len(tools)+i > 0, ",").Raw(raw) // not Next, because shared definitions are not in dst
 	}
 	dst = dst.Lit("]")
 	if shared := e.opts.Shared; shared != nil && len(shared.Text) > 0 {
@@ -92,6 +78,18 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 		e.prefix.add(dst[from:])
 	}
 	return e.choice(dst)
+}
+
+// otherTools returns the definitions that follow those of the request's own tools.
+func (e *encoder) otherTools() []json.RawMessage {
+	others := slices.Clip(e.req.HostedTools)
+	for _, name := range e.stubs {
+		others = append(others, json.RawMessage(appendTool(nil, name, "", []byte(anyObject)).Lit("}")))
+	}
+	if e.helper != nil {
+		others = append(others, json.RawMessage(appendTool(nil, helperTool, helperDescription, e.helper).Lit("}")))
+	}
+	return others
 }
 
 // fromBlock reports whether the definition of a tool is in a block of a system message of the conversation. A server that accepts such
@@ -139,20 +137,19 @@ func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	}
 	dst = appendTool(dst, shortName(t.Name), t.Description, schema)
 	if t.Wire == lathe.WireMessages {
+		written := []string{"type", "name", "description", "input_schema"}
 		if e.without(featureStrict) && wire.MemberValue(t.Extra, "strict") != nil {
 			e.drop(".strict")
-			dst = appendMembers(dst, t.Extra, "type", "name", "description", "input_schema", "strict")
-		} else {
-			dst = appendMembers(dst, t.Extra, "type", "name", "description", "input_schema")
+			written = append(written, "strict")
 		}
-		return dst.Lit("}")
+		return appendMembers(dst, t.Extra, written...).Lit("}")
 	}
 	for _, x := range t.Extra {
 		switch {
 		case x.Name == "cache_control" && rawjson.Kind(x.Value) == '{':
 			dst = dst.Val(x.Name, x.Value)
 		case x.Name == "function": // from chat completions: members of the inner object
-			for _, y := range members(x.Value) {
+			for _, y := range wire.OtherMembers(x.Value) {
 				dst = e.foreign(dst, y, schema)
 			}
 		default:
@@ -206,7 +203,7 @@ func (e *encoder) choice(dst wire.JSON) wire.JSON {
 
 // jsonSchema returns the type of a response format and, for json_schema, its schema, which is nil if it is not an object.
 func jsonSchema(format []byte) (schema []byte, typ string) {
-	if i := rawjson.SkipSpace(format, 0); i < len(format) && format[i] == '{' {
+	if rawjson.Kind(format[rawjson.SkipSpace(format, 0):]) == '{' {
 		schema = get(get(format, "json_schema"), "schema")
 		if rawjson.Kind(schema) != '{' {
 			schema = nil

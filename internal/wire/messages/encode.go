@@ -21,21 +21,24 @@ func reserved(req *lathe.Request, name string) bool {
 	return RefusesSampling(req.APIVersion) && slices.Contains(samplingNames, name)
 }
 
-// An encoder encodes one request.
+// An encoder encodes one request. AppendRequest first decides how the request is sent; then it appends the members one after the other,
+// which changes only dropped and prefix.
 type encoder struct {
-	req     *lathe.Request
-	opts    *wire.EncodeOptions
-	dropped []string
-	plan    thinkingPlan
-	helper  []byte // schema of the helper tool; nil: the tool is not used
-	format  []byte // schema of output_config.format
-	stubs   []string
-	lead    int // number of leading system messages
-	prefix  prefix
+	req  *lathe.Request
+	opts *wire.EncodeOptions
+
+	lead   int // number of leading system messages
+	plan   thinkingPlan
+	helper []byte   // schema of the helper tool; nil: the tool is not used
+	format []byte   // schema of output_config.format; nil: the member is not sent
+	stubs  []string // tools that only calls in the history use, and that the server requires to be declared
 	// foundTools are the tools whose definitions follow a message, by the index of the message; see placeFound.
 	foundTools map[int][]*lathe.ToolSpec
 	// noThinkingBefore is the index of the message before which thinking is left out, because the server has refused it.
 	noThinkingBefore int
+
+	dropped []string // paths of the members that are not sent
+	prefix  prefix
 }
 
 // AppendRequest appends the body of a request. The messages are the last member, so that the encoded beginning of a growing conversation
@@ -92,9 +95,9 @@ func (e *encoder) drop(path string) {
 	}
 }
 
-// free reports whether the request has no override with the name that would be sent.
-func (e *encoder) free(name string) bool {
-	return wire.MemberValue(e.req.Overrides, name) == nil || reserved(e.req, name)
+// overridden reports whether an override is sent in place of the member.
+func (e *encoder) overridden(name string) bool {
+	return wire.MemberValue(e.req.Overrides, name) != nil && !reserved(e.req, name)
 }
 
 // without reports whether the destination does not accept the feature, or the server has refused it.
@@ -117,36 +120,38 @@ func (e *encoder) without(feature string) bool {
 	return slices.Contains(e.opts.Without, feature)
 }
 
+// sampling appends the members for the sampling of the request, and metadata.
 func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 	s := e.req.Sampling
-	taken := func(name string) bool { return !e.free(name) }
-	e.temperature(&s)
-	dst = dst.FieldsExcept(taken, "max_tokens", e.plan.maxTokens, "temperature", s.Temperature, "top_p", s.TopP, "top_k", s.TopK)
-	if len(s.Stop) > 0 && e.free("stop_sequences") {
+	e.fitSampling(&s)
+	dst = dst.FieldsExcept(e.overridden, "max_tokens", e.plan.maxTokens, "temperature", s.Temperature, "top_p", s.TopP, "top_k", s.TopK)
+	if len(s.Stop) > 0 && !e.overridden("stop_sequences") {
 		dst = e.stop(dst)
 	}
 	dst = e.thinking(dst)
-	if e.req.User != "" && e.free("metadata") {
+	if e.req.User != "" && !e.overridden("metadata") {
 		dst = dst.Val("metadata", wire.ObjectOf("user_id", e.req.User))
 	}
-	for _, m := range [...]struct {
-		set  bool
-		path string
-	}{{s.Seed != nil, "sampling.seed"}, {s.PresencePenalty != nil, "sampling.presence_penalty"}, {s.FrequencyPenalty != nil, "sampling.frequency_penalty"}} {
-		if m.set {
-			e.drop(m.path)
-		}
+	if s.Seed != nil {
+		e.drop("sampling.seed")
+	}
+	if s.PresencePenalty != nil {
+		e.drop("sampling.presence_penalty")
+	}
+	if s.FrequencyPenalty != nil {
+		e.drop("sampling.frequency_penalty")
 	}
 	return dst
 }
 
-// temperature removes temperature, top_p and top_k from s where they may not be sent. If thinking is on, only some of their values are
-// allowed; newer versions of the API allow none.
-func (e *encoder) temperature(s *lathe.Sampling) {
-	thinks, refused := e.plan.on(), RefusesSampling(e.req.APIVersion)
-	if t := s.Temperature; t != nil && e.free("temperature") {
+// fitSampling removes temperature, top_p and top_k from s where they may not be sent, and limits temperature. If thinking is on, only some
+// of their values are allowed; newer versions of the API allow none.
+func (e *encoder) fitSampling(s *lathe.Sampling) {
+	thinks := e.plan.on()
+	refused := func(feature string) bool { return RefusesSampling(e.req.APIVersion) || e.without(feature) }
+	if t := s.Temperature; t != nil && !e.overridden("temperature") {
 		switch {
-		case refused, e.without(featureTemperature), thinks && *t != 1:
+		case refused(featureTemperature), thinks && *t != 1:
 			e.drop("sampling.temperature")
 			s.Temperature = nil
 		case *t > 1: // the range of OpenAI is 0 to 2
@@ -154,13 +159,17 @@ func (e *encoder) temperature(s *lathe.Sampling) {
 			s.Temperature = new(1.0)
 		}
 	}
-	if p := s.TopP; p != nil && e.free("top_p") && (refused || e.without(featureTopP) || thinks && *p < 0.95) {
-		e.drop("sampling.top_p")
-		s.TopP = nil
+	if p := s.TopP; p != nil && !e.overridden("top_p") {
+		if refused(featureTopP) || thinks && *p < 0.95 {
+			e.drop("sampling.top_p")
+			s.TopP = nil
+		}
 	}
-	if s.TopK != nil && e.free("top_k") && (refused || e.without(featureTopK) || thinks) {
-		e.drop("sampling.top_k")
-		s.TopK = nil
+	if s.TopK != nil && !e.overridden("top_k") {
+		if refused(featureTopK) || thinks {
+			e.drop("sampling.top_k")
+			s.TopK = nil
+		}
 	}
 }
 

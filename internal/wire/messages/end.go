@@ -20,7 +20,8 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 		if !w.stopped {
 			w.finish(f, extra)
 		}
-		if w.finished = true; !w.head.Whole {
+		w.finished = true
+		if !w.head.Whole {
 			w.event("message_stop")
 		}
 	})
@@ -43,35 +44,31 @@ var wholeNames = rawjson.NewNames("id", "type", "role", "model", "content", "sto
 
 // completeCalls appends the calls of the message that the deltas did not contain completely, and closes all blocks.
 func (w *writer) completeCalls(f *lathe.Finish) {
-	known := slices.Clone(w.calls)
+	unmatched := slices.Clone(w.calls)
 	for i, c := range f.Message.Calls() {
-		k := itemOf(known, i, &c)
 		var it *item
-		if k >= 0 {
-			it, known[k] = known[k], nil
+		if at := itemOf(unmatched, i, &c); at >= 0 {
+			it = unmatched[at]
+			unmatched = slices.Delete(unmatched, at, at+1)
 		} else {
 			it = w.newCall(-1)
 		}
-		if it.ended && it.id != "" && it.name != "" {
+		if it.ended && it.identified() {
 			continue
 		}
 		if !it.began {
-			it.id, it.name, it.text = c.ID, c.Name, []byte(c.Arguments)
-		} else if n := len(it.args) + len(it.text); n < len(c.Arguments) {
-			it.text = append(it.text, c.Arguments[n:]...)
+			it.id, it.name, it.unsent = c.ID, c.Name, []byte(c.Arguments)
+		} else if n := len(it.sent) + len(it.unsent); n < len(c.Arguments) {
+			it.unsent = append(it.unsent, c.Arguments[n:]...)
 		}
-		if it.id == "" {
-			it.id = madeUpID(w.head.ID, i)
-		}
+		it.id = cmp.Or(it.id, madeUpID(w.head.ID, i))
 		it.name = cmp.Or(it.name, shortName(c.Name))
 		it.ended, it.truncated = true, c.Incomplete
 	}
-	for _, it := range w.queue { // its open calls are not in the message
-		if it.kind == blockCall {
+	for _, it := range w.queue {
+		if it.kind == blockCall { // if it has not ended, it is not in the message
 			it.truncated = it.truncated || !it.ended
-			if it.id == "" {
-				it.id = madeUpID(w.head.ID, -1)
-			}
+			it.id = cmp.Or(it.id, madeUpID(w.head.ID, -1))
 			it.name = cmp.Or(it.name, shortName(""))
 		}
 		it.ended = true
@@ -79,23 +76,22 @@ func (w *writer) completeCalls(f *lathe.Finish) {
 	w.advance()
 }
 
-// itemOf returns the index in items of the item for call i of the message, or -1. It prefers an item with the id of the call to one with its
-// index. nil items are skipped.
-func itemOf(items []*item, i int, c *lathe.ToolCall) int {
-	indexed := -1
-	for k, it := range items {
+// itemOf returns the index in items of the item for call number of the message, or -1. It prefers an item with the id of the call to one
+// with its number.
+func itemOf(items []*item, number int, c *lathe.ToolCall) int {
+	numbered := -1
+	for i, it := range items {
 		switch {
-		case it == nil:
 		case it.id != "" && it.id == c.ID:
-			return k
-		case it.index == i && (it.id == "" || c.ID == ""):
-			indexed = k
+			return i
+		case it.index == number && (it.id == "" || c.ID == ""):
+			numbered = i
 		}
 	}
-	return indexed
+	return numbered
 }
 
-// madeUpID derives an id from the run and the number of a call without an id.
+// madeUpID derives an id from the run and the number of a call without an id; -1 is the number of a call that is not in the message.
 func madeUpID(run string, i int) string {
 	return "toolu_" + wire.Hash(run + "/" + strconv.Itoa(i))[:24]
 }
@@ -109,9 +105,9 @@ func (w *writer) appendStop(dst wire.JSON, f *lathe.Finish) wire.JSON {
 		reason = f.RawReason
 	case f.Reason == lathe.FinishLength, w.broken:
 		reason = "max_tokens"
-	case f.Reason == lathe.FinishContentFilter, w.refused && !w.said && w.sent == 0:
+	case f.Reason == lathe.FinishContentFilter, w.refused && !w.said && w.callsSent == 0:
 		reason = "refusal"
-	case w.sent > 0:
+	case w.callsSent > 0:
 		reason = "tool_use"
 	case f.RawReason == "stop_sequence":
 		reason = f.RawReason
@@ -143,13 +139,13 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 		case lathe.DeltaCallStart:
 			it := &item{kind: blockCall, index: d.Index, id: d.ID, name: d.Name, began: true}
 			w.calls = append(w.calls, it)
-			w.sent++
+			w.callsSent++
 			if len(w.queue) > 0 && w.queue[0].kind == blockCall {
 				w.queue[0] = it // the item of content_block_start has neither id nor name
 			}
 		case lathe.DeltaCallArgs:
 			it := w.call(d.Index)
-			it.args = append(it.args, d.Text...)
+			it.sent = append(it.sent, d.Text...)
 		case lathe.DeltaCallEnd:
 			w.call(d.Index).ended = true
 		}

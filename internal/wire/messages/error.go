@@ -120,7 +120,7 @@ func overflowMessage(message string) string {
 func (Codec) ParseError(status int, body []byte) *wire.APIError {
 	e := &wire.APIError{Status: status}
 	if rawjson.Check(body, rawjson.Limits{}) != nil {
-		if i := rawjson.SkipSpace(body, 0); i < len(body) && body[i] == '<' {
+		if rawjson.Kind(body[rawjson.SkipSpace(body, 0):]) == '<' {
 			e.Message = "the server answered with an HTML page"
 		}
 		return e
@@ -174,7 +174,7 @@ func bounded(v []byte) string {
 	s := string(v)
 	switch rawjson.Kind(v) {
 	case '"':
-		s = unquoted(v)
+		s = rawjson.Text(v)
 	case 0, '{', '[', 't', 'f', 'n':
 		return ""
 	}

@@ -49,11 +49,11 @@ func (b *block) part() lathe.Part {
 	case blockCall:
 		return lathe.ToolCall{ID: b.id, Name: b.name, Arguments: s, Incomplete: b.incomplete, Extra: b.extra}
 	}
-	return lathe.Opaque{JSON: b.whole()}
+	return lathe.Opaque{JSON: b.merged()}
 }
 
-// whole returns an opaque block with the members that deltas have added to it.
-func (b *block) whole() []byte {
+// merged returns an opaque block with the members that deltas have added to it.
+func (b *block) merged() []byte {
 	added := b.added
 	if input := b.text.String(); wire.Sendable([]byte(input)) {
 		added = append(added, addition{"input", []byte(input)})

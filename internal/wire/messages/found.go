@@ -34,7 +34,7 @@ func Betas(req *lathe.Request, takes *destination.Row, without []string) []strin
 // found returns the tools that searches in the conversation have found, by the index of the message after which their definitions are
 // placed: the last tool result of the turn.
 func found(req *lathe.Request) map[int][]*lathe.ToolSpec {
-	var out map[int][]*lathe.ToolSpec
+	tools := map[int][]*lathe.ToolSpec{}
 	seen := map[string]bool{}
 	for i := range req.Messages {
 		for _, p := range req.Messages[i].Parts {
@@ -53,14 +53,11 @@ func found(req *lathe.Request) map[int][]*lathe.ToolSpec {
 				for last+1 < len(req.Messages) && req.Messages[last+1].Role == lathe.RoleTool {
 					last++
 				}
-				if out == nil {
-					out = map[int][]*lathe.ToolSpec{}
-				}
-				out[last] = append(out[last], req.Tools[at])
+				tools[last] = append(tools[last], req.Tools[at])
 			}
 		}
 	}
-	return out
+	return tools
 }
 
 // placeFound removes the definitions of tools that were found by a search from the tools of the request, and returns them separately. In

@@ -10,8 +10,6 @@ import (
 
 func isNull(v []byte) bool { return string(v) == "null" }
 
-func unquoted(quoted []byte) string { return rawjson.Text(quoted) }
-
 // get returns the value of a member, nil if it is absent or null.
 func get(obj []byte, name string) []byte {
 	v := rawjson.At(obj, name)
@@ -23,11 +21,6 @@ func get(obj []byte, name string) []byte {
 
 // text returns the string value of a member, or "" for other values.
 func text(obj []byte, name string) string { return rawjson.Text(get(obj, name)) }
-
-// members returns copies of the members of obj that are not null and whose names are not in except.
-func members(obj []byte, except ...string) []lathe.Member {
-	return wire.OtherMembers(obj, except...)
-}
 
 // appendMembers appends unchanged the members whose names are not in except. Of members with equal names it appends the last.
 func appendMembers(dst wire.JSON, list []lathe.Member, except ...string) wire.JSON {

@@ -99,11 +99,11 @@ func CallID(id string) string { return wire.ShortID("toolu_", id, maxID) }
 // shortName returns the name of a tool in the internal form: the name itself if it is valid, otherwise its valid characters followed by a
 // hash.
 func shortName(name string) string {
-	if name != "" && len(name) <= maxID && wire.PlainName(name) {
-		return name
-	}
-	if name == "" {
+	switch {
+	case name == "":
 		return "unknown"
+	case len(name) <= maxID && wire.PlainName(name):
+		return name
 	}
 	return wire.Masked(name[:min(len(name), maxID-1-hashSize)]) + "_" + wire.Hash(name)[:hashSize]
 }

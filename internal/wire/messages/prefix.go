@@ -19,8 +19,8 @@ type prefix struct {
 // beginTurns records the index in the body at which the first turn begins.
 func (x *prefix) beginTurns(at int) { x.added, x.turn = at, at }
 
-// beginTurn records the index in the body at which a turn begins, which is the last one then; answered: it is an assistant turn.
-func (x *prefix) beginTurn(at int, answered bool) { x.turn, x.answered = at, answered }
+// beginTurn records the index in the body at which a turn of the role begins. The turn is then the last one.
+func (x *prefix) beginTurn(at int, role string) { x.turn, x.answered = at, role == "assistant" }
 
 // add adds a value that precedes the turns, such as the tools, in pieces.
 func (x *prefix) add(pieces ...[]byte) {
@@ -55,25 +55,24 @@ const (
 	refused         // the server has refused it
 )
 
-// judge returns the verdict about reasoning in the last turn of the body. isRefused is set if the server has refused such reasoning in this
-// request.
-func (x *prefix) judge(body []byte, p *lathe.Reasoning, isRefused bool) verdict {
+// refuse records that reasoning in the last turn of the body is left out, because the server has refused it in this request.
+func (x *prefix) refuse(body []byte, p *lathe.Reasoning) {
 	b := x.bound
-	switch {
-	case isRefused && (b == nil || p.Data == ""):
-		return refused
-	case b == nil || p.Data == "":
+	if b == nil || p.Data == "" {
+		return
+	}
+	if b.Left == nil {
+		b.Left = map[string]wire.Prefix{}
+	}
+	b.Left[p.Data] = x.before(body, x.turn)
+}
+
+// judge returns the verdict about reasoning in the last turn of the body.
+func (x *prefix) judge(body []byte, p *lathe.Reasoning) verdict {
+	if x.bound == nil || p.Data == "" {
 		return sent
 	}
-	before := x.before(body, x.turn)
-	if isRefused {
-		if b.Left == nil {
-			b.Left = map[string]wire.Prefix{}
-		}
-		b.Left[p.Data] = before
-		return refused
-	}
-	switch valid, isRefused := b.Valid(p.Data, before); {
+	switch valid, isRefused := x.bound.Valid(p.Data, x.before(body, x.turn)); {
 	case isRefused:
 		return refused
 	case !valid:

@@ -24,25 +24,29 @@ var (
 // A reader parses one request.
 type reader struct {
 	wire.Reader
-	names map[string]string // client's name → internal name of tools, if they differ
+	names    map[string]string // client's name → internal name of tools, if they differ
+	counting bool              // the request is one to count tokens, which does not require max_tokens
 }
 
 // ParseRequest implements [wire.Served]. A member whose value is null is treated as absent.
 //
 // Tool results are put in the order of their calls, whatever the order of their blocks. ParseRequest accepts a call without a result and a
 // result without a call, because the caller may have the other one.
-func (Codec) ParseRequest(body []byte) (*wire.ClientRequest, error) { return parse(body, false) }
-
-// ParseCount parses the body of a request to count tokens, which does not require max_tokens.
-func (Codec) ParseCount(body []byte) (*wire.ClientRequest, error) { return parse(body, true) }
-
-func parse(body []byte, counting bool) (*wire.ClientRequest, error) {
-	r := &reader{Reader: wire.NewReader(body)}
-	r.IncludeUsage = true
-	return r.ParseBody(requestNames, func(o wire.Object) { r.read(o, counting) })
+func (Codec) ParseRequest(body []byte) (*wire.ClientRequest, error) {
+	return (&reader{Reader: wire.NewReader(body)}).parse()
 }
 
-func (r *reader) read(o wire.Object, counting bool) {
+// ParseCount parses the body of a request to count tokens, which does not require max_tokens.
+func (Codec) ParseCount(body []byte) (*wire.ClientRequest, error) {
+	return (&reader{Reader: wire.NewReader(body), counting: true}).parse()
+}
+
+func (r *reader) parse() (*wire.ClientRequest, error) {
+	r.IncludeUsage = true
+	return r.ParseBody(requestNames, r.read)
+}
+
+func (r *reader) read(o wire.Object) {
 	if o.Get("tools") != nil { // first, because messages and tool_choice refer to tools
 		r.readTools(o)
 	}
@@ -67,7 +71,7 @@ func (r *reader) read(o wire.Object, counting bool) {
 	switch {
 	case r.Model == "":
 		o.Fail("model", "The request must name a model.")
-	case s.MaxTokens == nil && !counting:
+	case s.MaxTokens == nil && !r.counting:
 		o.Fail("max_tokens", "The request must have max_tokens.")
 	case len(r.Messages) == 0:
 		o.Fail("messages", "There must be at least one message.")

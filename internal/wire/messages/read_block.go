@@ -3,6 +3,7 @@ package messages
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -83,7 +84,7 @@ func (r *reader) readResult(o wire.Object) lathe.Part {
 	case 0:
 		return res
 	case '"':
-		res.Content = unquoted(content)
+		res.Content = rawjson.Text(content)
 		return res
 	case '[':
 	default:
@@ -117,7 +118,7 @@ func resultContent(blocks []byte) (content string, blobs []lathe.Blob, plain boo
 		switch typ {
 		case "text":
 			texts = append(texts, text(el, "text"))
-			plain = plain && len(texts) == 1 && len(blobs) == 0 && texts[0] != "" && len(members(el, "type", "text")) == 0
+			plain = plain && len(texts) == 1 && len(blobs) == 0 && texts[0] != "" && len(wire.OtherMembers(el, "type", "text")) == 0
 			continue
 		case "image", "document":
 			if b, ok := blobOf(el, typ); ok {
@@ -140,16 +141,7 @@ func searchText(block []byte) string {
 	for el := range rawjson.Elements(get(block, "content")) {
 		lines = append(lines, text(el, "text"))
 	}
-	var b strings.Builder
-	for _, line := range lines {
-		if line != "" {
-			if b.Len() > 0 {
-				b.WriteByte('\n')
-			}
-			b.WriteString(line)
-		}
-	}
-	return b.String()
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }
 
 // readBlob parses an image or a document. The JSON of the block is stored in Raw if it has members for which [lathe.Blob] has no field. A

@@ -107,8 +107,8 @@ func appendMerged(out []lathe.Message, m lathe.Message) []lathe.Message {
 }
 
 func mergeNeighbours(in []lathe.Message) []lathe.Message {
-	out := append(make([]lathe.Message, 0, len(in)), in[0])
-	for _, m := range in[1:] {
+	out := make([]lathe.Message, 0, len(in))
+	for _, m := range in {
 		if m.Role == lathe.RoleTool {
 			out = append(out, m)
 		} else {
@@ -143,7 +143,7 @@ func (r *reader) readMessage(v []byte) (m lathe.Message, results []lathe.ToolRes
 func (r *reader) readContent(o wire.Object, name string, m *lathe.Message) (results []lathe.ToolResult) {
 	switch v := o.Get(name); rawjson.Kind(v) {
 	case '"':
-		if s := unquoted(v); s != "" {
+		if s := rawjson.Text(v); s != "" {
 			m.Parts = []lathe.Part{lathe.Text{Text: s}}
 		}
 		return nil

@@ -44,8 +44,8 @@ func (e *encoder) planThinking() {
 	if replacesEffort {
 		p.mode, p.budget = "enabled", efforts[cmp.Or(p.effort, "medium")]
 	}
-	// With adaptive thinking, a forced call is allowed.
-	if p.on() && e.without(featureThinking) || p.mode == "enabled" && (e.forced() || e.unsignedStep()) {
+	unfit := p.mode == "enabled" && (e.forced() || e.unsignedStep()) // adaptive thinking allows a forced call
+	if unfit || p.on() && e.without(featureThinking) {
 		e.dropBudget()
 		p.mode = ""
 	}
@@ -175,13 +175,13 @@ func (e *encoder) forced() bool {
 
 // asksToDrop reports whether the request contains the option by which the server drops thinking that it cannot accept.
 func asksToDrop(e *encoder) bool {
-	return e.plan.on() && e.free("thinking") && e.opts.Takes.ThinkingBinding == destination.DropBlock && !e.without(featureBinding)
+	return e.plan.on() && !e.overridden("thinking") && e.opts.Takes.ThinkingBinding == destination.DropBlock && !e.without(featureBinding)
 }
 
 // thinking appends the members thinking and output_config.
 func (e *encoder) thinking(dst wire.JSON) wire.JSON {
 	p := &e.plan
-	if p.mode != "" && e.free("thinking") {
+	if p.mode != "" && !e.overridden("thinking") {
 		var budget *int
 		if p.mode == "enabled" {
 			budget = &p.budget
@@ -192,7 +192,7 @@ func (e *encoder) thinking(dst wire.JSON) wire.JSON {
 		}
 		dst = dst.Val("thinking", wire.ObjectOf("type", p.mode, "budget_tokens", budget, "display", p.display, "block_binding", binding))
 	}
-	if p.effort == "" && e.format == nil || !e.free("output_config") {
+	if p.effort == "" && e.format == nil || e.overridden("output_config") {
 		return dst
 	}
 	var format wire.JSON

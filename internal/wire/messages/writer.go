@@ -27,34 +27,36 @@ type writer struct {
 
 // A blockWriter writes the beginning of an answer, and its blocks one after the other.
 type blockWriter struct {
-	head    *wire.AnswerHead
-	started bool
-	next    int  // index of the next block
-	sent    int  // number of calls begun on the wire
-	broken  bool // a call was truncated or left out
-	out     wire.JSON
+	head      *wire.AnswerHead
+	started   bool
+	next      int  // index of the next block
+	callsSent int  // number of calls begun on the wire
+	broken    bool // a call was truncated or left out
+	out       wire.JSON
 }
 
 // An item is a block that is being written or is queued.
 type item struct {
-	kind  blockKind
-	text  []byte // not yet sent: text, thinking or the input of a call
-	raw   []byte // the block, for kind blockOpaque
-	began bool   // its content_block_start was written
-	ended bool   // complete: nothing more is added
+	kind   blockKind
+	unsent []byte // received but not written: text, thinking or the input of a call
+	sent   []byte // what was written of them; recorded for calls, and for all kinds if the answer is not streamed
+	began  bool   // its content_block_start was written
+	ended  bool   // complete: nothing more is added
 
-	signature string
-	signed    int // number of bytes of the signature that Pass has sent
-	citations []json.RawMessage
+	raw       []byte            // of blockOpaque: the block
+	citations []json.RawMessage // of blockText
+	signature string            // of blockThinking
+	signed    int               // number of bytes of the signature that Pass has sent
 
-	index    int // index of a call within its turn
-	id, name string
-	args     []byte // arguments or text that was sent
-	// truncated is set if the call is incomplete.
-	truncated bool
-	// unreadable is set at the end of a call whose arguments are not an object.
-	unreadable bool
+	// Only for calls:
+	index      int // index of the call within its turn
+	id, name   string
+	truncated  bool // the arguments are incomplete
+	unreadable bool // the arguments have ended and are not an object
 }
+
+// identified reports whether the id and the name of a call are known.
+func (it *item) identified() bool { return it.id != "" && it.name != "" }
 
 // NewWriter returns a Writer for one answer.
 func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
@@ -136,14 +138,14 @@ func (w *writer) callDelta(d *lathe.Delta) {
 		}
 		it.id, it.name = d.ID, d.Name
 	case lathe.DeltaCallArgs:
-		if it.began && !it.ended && len(it.text) == 0 && w.queue[0] == it {
+		if it.began && !it.ended && len(it.unsent) == 0 && w.queue[0] == it {
 			if d.Text == "" {
 				return
 			}
 			w.delta(it, d.Text)
 			return
 		}
-		it.text = append(it.text, d.Text...)
+		it.unsent = append(it.unsent, d.Text...)
 	default:
 		it.ended, it.truncated = true, d.Incomplete
 		if it.id == "" {
@@ -159,11 +161,11 @@ func (w *writer) add(kind blockKind, text string) {
 		return
 	}
 	it := w.openItem(kind)
-	if len(w.queue) == 1 && it.began && len(it.text) == 0 {
+	if len(w.queue) == 1 && it.began && len(it.unsent) == 0 {
 		w.delta(it, text)
 		return
 	}
-	it.text = append(it.text, text...)
+	it.unsent = append(it.unsent, text...)
 	w.advance()
 }
 
@@ -235,36 +237,37 @@ func (w *writer) newCall(index int) *item {
 func (w *writer) advance() {
 	for len(w.queue) > 0 {
 		it := w.queue[0]
-		if it.kind == blockCall && !it.began && (it.id == "" || it.name == "" || len(it.text) == 0 && !it.ended) {
-			return
-		}
-		if it.kind == blockCall && len(it.text)+len(it.args) == 0 && it.truncated { // a client would take it for a call without arguments
-			w.broken, w.queue = true, w.queue[1:]
-			continue
+		if it.kind == blockCall {
+			canBegin := it.identified() && (len(it.unsent) > 0 || it.ended)
+			if !it.began && !canBegin {
+				return
+			}
+			if len(it.unsent)+len(it.sent) == 0 && it.truncated { // a client would take it for a call without arguments
+				w.broken, w.queue = true, w.queue[1:]
+				continue
+			}
 		}
 		if !it.began {
 			w.start()
 			w.beginBlock(it)
 		}
-		if len(it.text) > 0 {
-			w.delta(it, string(it.text))
-			it.text = nil
+		if len(it.unsent) > 0 {
+			w.delta(it, string(it.unsent))
+			it.unsent = nil
 		}
-		more := !it.ended && (it.kind == blockCall || len(w.queue) == 1)
-		if more {
-			return
+		if !it.ended && (it.kind == blockCall || len(w.queue) == 1) {
+			return // more of it follows
 		}
 		w.endBlock(it)
 		w.queue = w.queue[1:]
 	}
-
 }
 
 // beginBlock writes the beginning of a block. The blocks of an answer that is not streamed are written when they end.
 func (w *blockWriter) beginBlock(it *item) {
 	it.began = true
 	if it.kind == blockCall {
-		w.sent++
+		w.callsSent++
 	}
 	if w.head.Whole {
 		return
@@ -291,7 +294,7 @@ func (w *blockWriter) callBlock(it *item, input wire.JSON) wire.JSON {
 // delta writes a piece of the open block.
 func (w *blockWriter) delta(it *item, text string) {
 	if it.kind == blockCall || w.head.Whole {
-		it.args = append(it.args, text...)
+		it.sent = append(it.sent, text...)
 	}
 	if w.head.Whole {
 		return
@@ -314,10 +317,10 @@ func (w *blockWriter) blockEvent(typ string, members ...any) {
 // endBlock writes the end of the open block.
 func (w *blockWriter) endBlock(it *item) {
 	if it.kind == blockCall {
-		if len(it.args) == 0 && !it.truncated {
+		if len(it.sent) == 0 && !it.truncated {
 			w.delta(it, "{}")
 		}
-		object, cut := wire.ReadArguments(it.args)
+		object, cut := wire.ReadArguments(it.sent)
 		it.unreadable = !object
 		w.broken = w.broken || cut || it.unreadable && w.head.Whole
 	}
@@ -331,7 +334,7 @@ func (w *blockWriter) endBlock(it *item) {
 	for _, c := range it.citations {
 		w.blockEvent("content_block_delta", "delta", wire.ObjectOf("type", "citations_delta", "citation", wire.JSON(c)))
 	}
-	it.args = nil
+	it.sent = nil
 	w.blockEvent("content_block_stop")
 }
 
@@ -341,13 +344,13 @@ func (w *blockWriter) wholeBlock(it *item) {
 	var block wire.JSON
 	switch it.kind {
 	case blockThinking:
-		block = wire.ObjectOf("type", "thinking", "thinking", string(it.args), "signature", it.signature)
+		block = wire.ObjectOf("type", "thinking", "thinking", string(it.sent), "signature", it.signature)
 	case blockCall:
 		if it.unreadable {
-			w.sent--
+			w.callsSent--
 			return
 		}
-		block = w.callBlock(it, bytes.TrimSpace(it.args))
+		block = w.callBlock(it, bytes.TrimSpace(it.sent))
 	case blockOpaque:
 		block = it.raw
 	default:
@@ -355,7 +358,7 @@ func (w *blockWriter) wholeBlock(it *item) {
 		if len(it.citations) > 0 {
 			list = wire.ArrayOf(it.citations...)
 		}
-		block = wire.ObjectOf("type", "text", "text", string(it.args), citations, list)
+		block = wire.ObjectOf("type", "text", "text", string(it.sent), citations, list)
 	}
 	w.out = w.out.Next().Raw(block)
 }

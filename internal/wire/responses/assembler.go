@@ -59,16 +59,19 @@ const (
 // begin. If the last event of an item has more text than its pieces, the rest is emitted as another piece.
 type Assembler struct {
 	wire.Assembly
-	items        items
-	calls        int
-	usage        lathe.Usage
-	cost         *float64
-	created      bool   // response.created or a similar event was read
-	whole        bool   // the answer is not streamed
-	terminal     bool   // the terminal event was read
-	streamClosed bool   // [DONE] was read
-	status       string // type of the terminal event: completed, incomplete or failed
-	reason       string // reason why the answer is incomplete
+	items items
+	calls int // number of items that are calls
+
+	created      bool // response.created or a similar event was read
+	notStreamed  bool // the answer is a body, not events
+	terminal     bool // the terminal event was read
+	streamClosed bool // [DONE] was read
+
+	// Set by the terminal event:
+	status string // completed, incomplete or failed
+	reason string // reason why the answer is incomplete
+	usage  lathe.Usage
+	cost   *float64
 }
 
 // NewAssembler implements [wire.Upstream].
@@ -106,30 +109,29 @@ func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 
 // take handles one event. data is its JSON text.
 func (a *Assembler) take(e *streamEvent, data []byte) {
-	name, text := rawjson.Text(e.typ), e.delta
-	whole := strings.HasSuffix(name, ".done")
-	if whole {
-		text = e.text
-	}
+	name := rawjson.Text(e.typ)
+	e.isEnd = strings.HasSuffix(name, ".done")
 	switch name {
 	case "response.output_text.delta", "response.output_text.done":
-		a.readText(e, partText, text, whole)
+		a.readText(e, partText)
 	case "response.refusal.delta", "response.refusal.done":
-		a.readText(e, partRefusal, text, whole)
+		a.readText(e, partRefusal)
 	case "response.function_call_arguments.delta", "response.function_call_arguments.done":
-		a.readArguments(e, itemCall, text, whole)
+		a.readArguments(e, itemCall)
 	case "response.custom_tool_call_input.delta", "response.custom_tool_call_input.done":
-		a.readArguments(e, itemCustom, text, whole)
+		a.readArguments(e, itemCustom)
 	case "response.reasoning_summary_text.delta", "response.reasoning_summary_text.done":
-		a.readReasoning(e, thoughtSummary, e.summary, text, whole)
+		a.readReasoning(e, thoughtSummary, e.summary)
 	case "response.reasoning_text.delta", "response.reasoning_text.done", "response.reasoning.delta", "response.reasoning.done":
-		a.readReasoning(e, thoughtContent, e.content, text, whole)
+		a.readReasoning(e, thoughtContent, e.content)
 	case "response.output_item.added":
-		a.added(e)
+		a.readAdded(e)
 	case "response.output_item.done":
-		a.finished(e)
-	case "response.content_part.added", "response.content_part.done":
-		a.readPart(e, whole)
+		a.readDone(e)
+	case "response.content_part.added":
+		a.readPartAdded(e)
+	case "response.content_part.done":
+		a.readPartDone(e)
 	case "response.created", "response.in_progress", "response.queued":
 		a.created = true
 		a.readNames(e.response)
@@ -166,13 +168,12 @@ func (a *Assembler) readNames(response []byte) {
 func (a *Assembler) find(e *streamEvent) *item {
 	index, err := strconv.Atoi(string(e.index))
 	if rawjson.Kind(e.item) == '{' {
-		if err != nil {
-			index = -1
-		}
-		return a.items.match(index, e.item)
+		return a.items.match(number(e.index, -1), e.item)
 	}
-	if it := a.items.at(index); err == nil && it != nil {
-		return it
+	if err == nil {
+		if it := a.items.at(index); it != nil {
+			return it
+		}
 	}
 	if len(e.id) > 0 || err == nil { // the event names an item or an index, so it is not about the last item
 		return a.items.withID(rawjson.Text(e.id))
@@ -212,8 +213,8 @@ func (a *Assembler) begin(index int, raw []byte) *item {
 	return it
 }
 
-// added handles response.output_item.added.
-func (a *Assembler) added(e *streamEvent) {
+// readAdded handles response.output_item.added.
+func (a *Assembler) readAdded(e *streamEvent) {
 	if rawjson.Kind(e.item) != '{' {
 		a.Damage(faultBadLine)
 		return
@@ -223,10 +224,11 @@ func (a *Assembler) added(e *streamEvent) {
 	if err != nil || !a.created || a.items.at(index) != nil {
 		a.Damage(faultEventOrder)
 	}
-	if it := a.find(e); it != nil && (err != nil || it.index == index) && it.announcesAgain(e.item) {
-		return // the server has announced the item twice
+	it := a.find(e)
+	twice := it != nil && (err != nil || it.index == index) && it.announcesAgain(e.item)
+	if !twice {
+		a.begin(index, e.item)
 	}
-	a.begin(index, e.item)
 }
 
 // itemOf returns the item to which a piece belongs. If none exists, it begins one; if the item has another kind or has ended, it returns
@@ -244,25 +246,29 @@ func (a *Assembler) itemOf(e *streamEvent, kind itemKind, typ string) *item {
 	return it
 }
 
-// readPart handles the beginning of a part of a message, or its end. Of the end only the annotations are read, because the pieces and the
-// end of the item contain the rest.
-func (a *Assembler) readPart(e *streamEvent, whole bool) {
+// readPartAdded handles the beginning of a part of a message.
+func (a *Assembler) readPartAdded(e *streamEvent) {
 	it := a.find(e)
-	switch open := it != nil && !it.done; {
-	case whole:
-		index := number(e.content, 0)
-		if !open || it.kind != itemMessage {
-			return
-		}
-		if i := slices.IndexFunc(it.parts, func(p *part) bool { return p.index == index }); i >= 0 {
-			a.cite(it.parts[i], get(e.part, "annotations"))
-		}
-	case !open:
+	switch {
+	case it == nil || it.done:
 		a.Damage(faultEventOrder)
 	case it.kind == itemMessage:
 		if p := a.partOf(it, number(e.content, len(it.parts)), partKindOf(text(e.part, "type"))); p != nil {
 			p.announced = true
 		}
+	}
+}
+
+// readPartDone handles the end of a part of a message. Only the annotations are read, because the pieces and the end of the item contain the
+// rest.
+func (a *Assembler) readPartDone(e *streamEvent) {
+	it := a.find(e)
+	if it == nil || it.done || it.kind != itemMessage {
+		return
+	}
+	index := number(e.content, 0)
+	if i := slices.IndexFunc(it.parts, func(p *part) bool { return p.index == index }); i >= 0 {
+		it.parts[i].cite(a, get(e.part, "annotations"))
 	}
 }
 

@@ -75,7 +75,7 @@ func AppendCompaction(dst wire.JSON, c *Compaction) wire.JSON {
 				parts[j] = blob
 			}
 		}
-		dst = e.parts(dst, parts, own(&c.Kept[i]), wire.Element("output", i)+".content").Lit("]}")
+		dst = e.parts(dst, parts, c.Kept[i].Wire, wire.Element("output", i)+".content").Lit("]}")
 	}
 	dst = dst.Next().Raw(c.Item()).Lit("]")
 	return appendUsage(append(dst, `,"usage":`...), &c.Usage).Lit("}")

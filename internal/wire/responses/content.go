@@ -10,20 +10,20 @@ import (
 // fileScheme is the prefix of the URL of a Blob that refers to a file stored by OpenAI's servers.
 const fileScheme = "openai-file:"
 
-// appendBlob appends an image or a file as a part of the input. own is set if the blob is from this wire, so that Raw may be sent. If the
+// appendBlob appends an image or a file of a message from the wire from as a part of the input. Raw is sent only if that is this wire. If the
 // wire has no part for b, appendBlob appends nothing and returns false.
-func appendBlob(dst wire.JSON, b *lathe.Blob, own bool) (wire.JSON, bool) {
-	if !sendsBlob(b, own) {
+func appendBlob(dst wire.JSON, b *lathe.Blob, from lathe.Wire) (wire.JSON, bool) {
+	if !sendsBlob(b, from) {
 		return dst, false
 	}
-	id, kept := strings.CutPrefix(b.URL, fileScheme)
-	image := strings.HasPrefix(b.MediaType, "image/") || b.MediaType == "" && b.URL != "" && !kept
+	id, stored := strings.CutPrefix(b.URL, fileScheme)
+	isImage := strings.HasPrefix(b.MediaType, "image/") || b.MediaType == "" && b.URL != "" && !stored
 	switch {
-	case own && len(b.Raw) > 0:
+	case own(from) && len(b.Raw) > 0:
 		return dst.Next().Raw(b.Raw), true
-	case image:
+	case isImage:
 		dst = dst.Next().Lit(`{"type":"input_image"`)
-		if kept {
+		if stored {
 			dst = dst.Str("file_id", id)
 		} else {
 			dst = wire.AppendURL(dst.Key("image_url"), b)
@@ -32,7 +32,7 @@ func appendBlob(dst wire.JSON, b *lathe.Blob, own bool) (wire.JSON, bool) {
 	default:
 		dst = dst.Next().Lit(`{"type":"input_file"`).OptStr("filename", b.Name)
 		switch {
-		case kept:
+		case stored:
 			dst = dst.Str("file_id", id)
 		case b.URL != "":
 			dst = dst.Str("file_url", b.URL)
@@ -43,21 +43,24 @@ func appendBlob(dst wire.JSON, b *lathe.Blob, own bool) (wire.JSON, bool) {
 	return dst.Lit("}"), true
 }
 
-// sendsBlob reports whether the wire has a part for b. own is set if the blob is from this wire.
-func sendsBlob(b *lathe.Blob, own bool) bool {
-	if own && len(b.Raw) > 0 {
+// sendsBlob reports whether the wire has a part for a blob of a message from the wire from.
+func sendsBlob(b *lathe.Blob, from lathe.Wire) bool {
+	if own(from) && len(b.Raw) > 0 {
 		return true
 	}
-	return (wire.Fetchable(b.URL) || strings.HasPrefix(b.URL, fileScheme) || b.Data != nil) && !strings.HasPrefix(b.MediaType, "audio/") && !strings.HasPrefix(b.MediaType, "video/")
+	if strings.HasPrefix(b.MediaType, "audio/") || strings.HasPrefix(b.MediaType, "video/") {
+		return false
+	}
+	return wire.Fetchable(b.URL) || strings.HasPrefix(b.URL, fileScheme) || b.Data != nil
 }
 
 // HasForm implements [wire.Upstream]. Assistant messages cannot have images and files.
 func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	switch p := p.(type) {
 	case lathe.Blob:
-		return m.Role != lathe.RoleAssistant && sendsBlob(&p, own(m))
+		return m.Role != lathe.RoleAssistant && sendsBlob(&p, m.Wire)
 	case lathe.Opaque:
-		return own(m)
+		return own(m.Wire)
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
 	}
 	return true

@@ -3,7 +3,6 @@ package responses
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -14,10 +13,10 @@ import (
 type encoder struct {
 	req     *lathe.Request
 	opts    *wire.EncodeOptions
-	custom  map[string]bool // tools whose input is text
-	texts   map[string]bool // ids of calls of these tools
-	dropped []string
-	mcp     bool // the server executes MCP tools for this request
+	mcp     bool            // the server executes MCP tools for this request
+	custom  map[string]bool // tools whose input is text; set by tools, which therefore precedes input
+	texts   map[string]bool // ids of calls of these tools; set by the calls in the input, for their results
+	dropped []string        // paths of the members that are not sent
 }
 
 // reserved reports whether a name is that of a member that Request.Overrides cannot replace. Overrides named text, reasoning and include are
@@ -37,7 +36,10 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 	if opts.Stream {
 		dst = dst.Bool("stream", true)
 	}
-	dst = e.include(dst.FieldsExcept(e.taken, "store", false))
+	dst = dst.FieldsExcept(e.taken, "store", false)
+	if list := e.include(nil, includeEncrypted); len(list) > len("[]") {
+		dst = dst.Val("include", list)
+	}
 	dst = e.sampling(dst)
 	dst = e.tools(dst)
 	dst = dst.FieldsExcept(e.taken, "user", wire.Optional(req.User))
@@ -59,37 +61,39 @@ func (e *encoder) taken(name string) bool { return wire.Named(e.req.Overrides, n
 // has reports whether the feature may be used, because the server has not refused it.
 func (e *encoder) has(feature string) bool { return !slices.Contains(e.opts.Without, feature) }
 
-func (e *encoder) include(dst wire.JSON) wire.JSON {
-	given := wire.MemberValue(e.req.Overrides, "include")
-	list, found := wire.JSON("["), false
-	for el := range rawjson.Elements(given) {
-		if rawjson.EqualKey(el, includeEncrypted) {
-			if found = true; !e.has(featureEncrypted) {
-				continue
-			}
+// include returns the value of include: the elements of given, those of the override, and the wanted ones that are in neither. It leaves out
+// includeEncrypted if the server has refused it.
+func (e *encoder) include(given []byte, wanted ...string) wire.JSON {
+	list := wire.JSON("[")
+	elements := slices.AppendSeq(slices.Collect(rawjson.Elements(given)), rawjson.Elements(wire.MemberValue(e.req.Overrides, "include")))
+	for _, name := range wanted {
+		if !slices.ContainsFunc(elements, func(el []byte) bool { return rawjson.EqualKey(el, name) }) {
+			elements = append(elements, wire.Quoted(name))
 		}
-		list = list.Next().Raw(el)
 	}
-	if !found && e.has(featureEncrypted) {
-		list = list.Next().Quote(includeEncrypted)
+	for _, el := range elements {
+		if e.has(featureEncrypted) || !rawjson.EqualKey(el, includeEncrypted) {
+			list = list.Next().Raw(el)
+		}
 	}
-	if len(list) == 1 {
-		return dst
-	}
-	return dst.Val("include", list).Lit("]")
+	return list.Lit("]")
 }
 
 func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 	s := &e.req.Sampling
 	dst = dst.FieldsExcept(e.taken, "temperature", s.Temperature, "top_p", s.TopP, "presence_penalty", s.PresencePenalty,
 		"frequency_penalty", s.FrequencyPenalty, "max_output_tokens", s.MaxTokens)
-	for _, m := range [...]struct {
-		path string
-		set  bool
-	}{{"sampling.seed", s.Seed != nil}, {"sampling.stop", len(s.Stop) > 0}, {"sampling.top_k", s.TopK != nil}, {"sampling.reasoning_budget", s.ReasoningBudget != nil}} {
-		if m.set {
-			e.drop(m.path)
-		}
+	if s.Seed != nil {
+		e.drop("sampling.seed")
+	}
+	if len(s.Stop) > 0 {
+		e.drop("sampling.stop")
+	}
+	if s.TopK != nil {
+		e.drop("sampling.top_k")
+	}
+	if s.ReasoningBudget != nil {
+		e.drop("sampling.reasoning_budget")
 	}
 	reasoning := wire.JSON("{").Fields("effort", wire.Optional(s.ReasoningEffort), "summary", wire.Optional(s.ReasoningSummary))
 	return e.text(e.appendObject(dst, "reasoning", reasoning))
@@ -98,8 +102,8 @@ func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 // appendObject appends a member whose value is an object with the members of own, followed by those of the override of that name. An empty
 // object is omitted.
 func (e *encoder) appendObject(dst wire.JSON, name string, own wire.JSON) wire.JSON {
-	first := slices.Clip(own).Lit("}")
-	own = own.Members(members(wire.MemberValue(e.req.Overrides, name)), func(name string) bool { return rawjson.At(first, name) != nil })
+	object := slices.Clip(own).Lit("}")
+	own = own.Members(members(wire.MemberValue(e.req.Overrides, name)), func(name string) bool { return rawjson.At(object, name) != nil })
 	if len(own) == 1 {
 		return dst
 	}
@@ -134,7 +138,7 @@ func (e *encoder) input(dst wire.JSON) wire.JSON {
 	first := 0
 	if len(messages) > 1 && messages[0].Role == lathe.RoleSystem && len(messages[0].Parts) == 1 && len(messages[0].Extra) == 0 {
 		if t, ok := messages[0].Parts[0].(lathe.Text); ok && len(t.Extra) == 0 && t.Text != "" {
-			e.speaker(&messages[0], "messages[0]")
+			e.dropName(&messages[0], "messages[0]")
 			dst, first = dst.Str("instructions", t.Text), 1
 		}
 	}
@@ -143,19 +147,20 @@ func (e *encoder) input(dst wire.JSON) wire.JSON {
 		if messages[i].Role == "" {
 			continue // not sent, or part of another message: see [wire.Fit] and [destination.Conversation]
 		}
-		dst = e.message(dst, &messages[i], "messages["+strconv.Itoa(i)+"]")
+		dst = e.message(dst, &messages[i], wire.Element("messages", i))
 	}
 	return dst.Lit("]")
 }
 
-func (e *encoder) speaker(m *lathe.Message, at string) {
+// dropName records the name of the author of a message as dropped.
+func (e *encoder) dropName(m *lathe.Message, at string) {
 	if m.Name != "" {
 		e.drop(at + ".name")
 	}
 }
 
 // own reports whether a message, and raw JSON in it, is from this wire.
-func own(m *lathe.Message) bool { return m.Wire == lathe.WireResponses }
+func own(from lathe.Wire) bool { return from == lathe.WireResponses }
 
 func (e *encoder) message(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	switch m.Role {
@@ -165,23 +170,27 @@ func (e *encoder) message(dst wire.JSON, m *lathe.Message, at string) wire.JSON 
 		return e.result(dst, m, at)
 	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser:
 	}
-	e.speaker(m, at)
+	e.dropName(m, at)
 	dst = dst.Next().Lit("{").Fields("type", "message", "role", string(m.Role)).Key("content")
 	if t, ok := plain(m.Parts); ok {
 		dst = dst.Quote(t)
 	} else {
-		dst = e.parts(append(dst, '['), m.Parts, own(m), at+".parts").Lit("]")
+		dst = e.parts(append(dst, '['), m.Parts, m.Wire, at+".parts").Lit("]")
 	}
-	if own(m) {
-		dst = dst.Members(m.Extra, knownInItem)
-	} else {
-		e.members(m.Extra, at)
-	}
-	return dst.Lit("}")
+	return e.itemExtra(dst, m.Wire, m.Extra, at).Lit("}")
 }
 
-// members records members of another wire as dropped.
-func (e *encoder) members(extra []lathe.Member, at string) {
+// itemExtra appends the unknown members of an item, or records them as dropped if they are from another wire.
+func (e *encoder) itemExtra(dst wire.JSON, from lathe.Wire, extra []lathe.Member, at string) wire.JSON {
+	if own(from) {
+		return dst.Members(extra, knownInItem)
+	}
+	e.dropMembers(extra, at)
+	return dst
+}
+
+// dropMembers records members of the object at a path as dropped.
+func (e *encoder) dropMembers(extra []lathe.Member, at string) {
 	for _, m := range extra {
 		e.drop(at + "." + m.Name)
 	}
@@ -199,8 +208,8 @@ func plain(parts []lathe.Part) (string, bool) {
 	return t.Text, ok && len(parts) == 1 && len(t.Extra) == 0
 }
 
-// parts appends the content parts of an input message. own is set if the message is from this wire.
-func (e *encoder) parts(dst wire.JSON, parts []lathe.Part, own bool, at string) wire.JSON {
+// parts appends the content parts of an input message, which is from the wire from. list is the path of the parts.
+func (e *encoder) parts(dst wire.JSON, parts []lathe.Part, from lathe.Wire, list string) wire.JSON {
 	for i, p := range parts {
 		ok := true
 		switch p := p.(type) {
@@ -209,44 +218,45 @@ func (e *encoder) parts(dst wire.JSON, parts []lathe.Part, own bool, at string) 
 				continue
 			}
 			dst = dst.Next().Lit("{").Fields("type", "input_text", "text", p.Text)
-			dst = e.textExtra(dst, p.Extra, own, at, i).Lit("}")
+			dst = e.textExtra(dst, p.Extra, from, list, i).Lit("}")
 		case lathe.Refusal:
 			dst = dst.Next().Raw(wire.ObjectOf("type", "input_text", "text", p.Text))
 		case lathe.Blob:
-			dst, ok = appendBlob(dst, &p, own)
+			dst, ok = appendBlob(dst, &p, from)
 		case lathe.Opaque:
-			if ok = own; ok {
+			if ok = own(from); ok {
 				dst = dst.Next().Raw(p.JSON)
 			}
 		case lathe.Reasoning, lathe.ToolCall, lathe.ToolResult:
 			ok = false
 		}
 		if !ok {
-			e.drop(wire.Element(at, i))
+			e.drop(wire.Element(list, i))
 		}
 	}
 	return dst
 }
 
-// textExtra appends the unknown members of part i, a text, or records them as dropped if they are from another wire.
-func (e *encoder) textExtra(dst wire.JSON, extra []lathe.Member, own bool, at string, i int) wire.JSON {
-	if own {
+// textExtra appends the unknown members of a text, which is element i of a list, or records them as dropped if they are from another wire.
+func (e *encoder) textExtra(dst wire.JSON, extra []lathe.Member, from lathe.Wire, list string, i int) wire.JSON {
+	if own(from) {
 		return dst.Members(extra, func(name string) bool { return name == "type" || name == "text" || name == "phase" })
 	}
-	e.members(extra, at+"["+strconv.Itoa(i)+"]")
+	e.dropMembers(extra, wire.Element(list, i))
 	return dst
 }
 
 // result appends the items for the results in a tool message.
 func (e *encoder) result(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	for i, p := range m.Parts {
+		path := wire.Element(at+".parts", i)
 		r, ok := p.(lathe.ToolResult)
 		if !ok {
-			e.drop(wire.Element(at+".parts", i))
+			e.drop(path)
 			continue
 		}
 		id, typ := CallID(r.CallID), "function_call_output"
-		if item := sentAsItem(own(m), m.Extra, id); item != nil {
+		if item := sentAsItem(m.Wire, m.Extra, id); item != nil {
 			dst = dst.Next().Raw(item)
 			continue
 		}
@@ -254,26 +264,26 @@ func (e *encoder) result(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 			typ = "custom_tool_call_output"
 		}
 		dst = dst.Next().Lit("{").Fields("type", typ, "call_id", id).Key("output")
-		if len(r.Blobs) == 0 && (len(r.Extra) == 0 || !own(m)) {
-			dst = dst.Quote(r.Content)
-			e.members(r.Extra, at+".parts["+strconv.Itoa(i)+"]")
-		} else {
-			parts := make([]lathe.Part, 0, 1+len(r.Blobs))
-			parts = append(parts, lathe.Text{Text: r.Content, Extra: r.Extra})
-			for i := range r.Blobs {
-				parts = append(parts, r.Blobs[i])
-				if !sendsBlob(&r.Blobs[i], own(m)) {
-					parts = append(parts, lathe.Text{Text: wire.BlobNote(&r.Blobs[i])})
-				}
-			}
-			dst = e.parts(append(dst, '['), parts, own(m), at+".parts["+strconv.Itoa(i)+"].content").Lit("]")
-		}
-		if own(m) {
-			dst = dst.Members(m.Extra, knownInItem)
-		} else {
-			e.members(m.Extra, at)
-		}
-		dst = dst.Lit("}")
+		dst = appendOutput(dst, e, &r, m.Wire, path)
+		dst = e.itemExtra(dst, m.Wire, m.Extra, at).Lit("}")
 	}
 	return dst
+}
+
+// appendOutput appends the content of a result: a string if it is only text, otherwise content parts. A blob that is not sent is followed by a
+// text that mentions it.
+func appendOutput(dst wire.JSON, e *encoder, r *lathe.ToolResult, from lathe.Wire, at string) wire.JSON {
+	if len(r.Blobs) == 0 && (len(r.Extra) == 0 || !own(from)) {
+		e.dropMembers(r.Extra, at)
+		return dst.Quote(r.Content)
+	}
+	parts := []lathe.Part{lathe.Text{Text: r.Content, Extra: r.Extra}}
+	for i := range r.Blobs {
+		blob := &r.Blobs[i]
+		parts = append(parts, *blob)
+		if !sendsBlob(blob, from) {
+			parts = append(parts, lathe.Text{Text: wire.BlobNote(blob)})
+		}
+	}
+	return e.parts(dst.Lit("["), parts, from, at+".content").Lit("]")
 }

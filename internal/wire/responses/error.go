@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
@@ -49,11 +48,9 @@ func (Codec) Refused(e *wire.APIError) string {
 	return ""
 }
 
-// errorCode returns the code of a failed response, which is one that clients of this wire support or that of e.
+// errorCode returns the code of a failed response: that of e or, if e has none, one that clients of this wire support.
 func errorCode(e *wire.APIError) string {
 	switch {
-	case e.Code == lathe.CodeContextLength:
-		return lathe.CodeContextLength
 	case e.Code != "":
 		return e.Code
 	case e.Status == 429:

@@ -10,6 +10,7 @@ type streamEvent struct {
 	index, content, summary, id []byte
 	delta, text                 []byte // delta: a piece of text; text: the complete text
 	item, part, response        []byte
+	isEnd                       bool // the type ends with ".done"; set by the assembler
 }
 
 // read parses an event. It returns false if data is not a JSON object.

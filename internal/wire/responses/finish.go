@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -30,25 +31,33 @@ func (a *Assembler) end(response []byte, status string) {
 		a.reason = text(get(response, "incomplete_details"), "reason")
 		a.Grow(len(a.reason))
 	}
+	a.endOpenItems()
+	if usage := get(response, "usage"); usage != nil {
+		var bad int
+		a.usage, bad = readUsage(usage)
+		a.Faults = wire.CountFault(a.Faults, faultUsageInvalid, bad)
+		if cost, err := strconv.ParseFloat(string(get(usage, "cost")), 64); err == nil && cost >= 0 && !math.IsInf(cost, 0) {
+			a.cost = &cost
+		}
+	}
+}
+
+// endOpenItems ends the items that the server has not ended. Their calls are executed only if the answer is complete and the arguments are.
+func (a *Assembler) endOpenItems() {
 	for _, it := range a.items {
 		if it.done {
 			continue
 		}
 		it.done = true
-		if status == statusCompleted {
+		completed := a.status == statusCompleted
+		if completed {
 			a.Damage(faultItemOpen)
 		}
 		if it.kind == itemCall || it.kind == itemCustom {
-			it.cut = it.cut || status != statusCompleted || it.kind == itemCustom || it.args.Len() > 0 && !wire.Sendable([]byte(it.args.String()))
-			a.endCall(it)
-		}
-	}
-	if usage := get(response, "usage"); usage != nil {
-		var bad int
-		a.usage, bad = readUsage(usage)
-		a.Faults = wire.CountFault(a.Faults, faultUsageInvalid, bad)
-		if cost, err := strconv.ParseFloat(string(get(usage, "cost")), 64); err == nil && cost >= 0 && cost-cost == 0 {
-			a.cost = &cost
+			// The input of a custom tool may be incomplete without being invalid.
+			valid := it.kind == itemCall && (it.args.Len() == 0 || wire.Sendable([]byte(it.args.String())))
+			it.cut = it.cut || !completed || !valid
+			it.endCall(a)
 		}
 	}
 }
@@ -56,13 +65,13 @@ func (a *Assembler) end(response []byte, status string) {
 // settle compares item index of the response object with the streamed item, and adds the item if it was not streamed.
 func (a *Assembler) settle(index int, raw []byte) {
 	it := a.items.match(index, raw)
-	if it == nil && !a.whole {
+	if it == nil && !a.notStreamed {
 		it = a.items.unmatched(index, raw)
-	}
-	if it == nil {
-		if !a.whole {
+		if it == nil {
 			a.Damage(faultEventOrder)
 		}
+	}
+	if it == nil {
 		if it = a.begin(index, raw); it == nil {
 			return
 		}
@@ -72,17 +81,22 @@ func (a *Assembler) settle(index int, raw []byte) {
 	case !it.done:
 		a.close(it, raw)
 	case it.kind == itemCall && !it.cut:
-		if v := get(raw, "arguments"); rawjson.Kind(v) == '"' && len(v) > len(`""`) && !rawjson.EqualKey(v, it.args.String()) {
-			if !rawjson.Equal([]byte(it.args.String()), []byte(rawjson.Text(v))) {
-				it.cut = true
-				a.Damage(faultArgsDiffer)
-			}
+		v := get(raw, "arguments")
+		given := rawjson.Kind(v) == '"' && len(v) > len(`""`)
+		if given && !rawjson.EqualKey(v, it.args.String()) && !it.hasArguments(v) {
+			it.cut = true
+			a.Damage(faultArgsDiffer)
 		}
 	}
 }
 
+// hasArguments reports whether the arguments of a call are the JSON in quoted, a string, apart from their encoding.
+func (it *item) hasArguments(quoted []byte) bool {
+	return rawjson.Equal([]byte(it.args.String()), []byte(rawjson.Text(quoted)))
+}
+
 // unmatched returns the streamed item of an item of the response object whose ids are others: the one at the index, else the first that is
-// left of its kind. Of the calls it is one with the same name and arguments. It returns nil if none exists.
+// left of its kind. Of functions with a call id, it is the first call with the same name and arguments. It returns nil if none exists.
 func (all items) unmatched(index int, raw []byte) *item {
 	kind, at := kindOf(text(raw, "type")), all.at(index)
 	if at != nil && !at.settled && at.kind == kind {
@@ -92,13 +106,17 @@ func (all items) unmatched(index int, raw []byte) *item {
 		if it.settled || it.kind != kind {
 			continue
 		}
-		arguments := get(raw, "arguments")
-		if kind != itemCall || text(raw, "call_id") == "" ||
-			it.callName == joinName(text(raw, "namespace"), text(raw, "name")) && rawjson.Kind(arguments) == '"' && rawjson.Equal([]byte(it.args.String()), []byte(rawjson.Text(arguments))) {
+		if kind != itemCall || text(raw, "call_id") == "" || it.isCall(raw) {
 			return it
 		}
 	}
 	return nil
+}
+
+// isCall reports whether raw is a call of the same tool with the same arguments.
+func (it *item) isCall(raw []byte) bool {
+	arguments := get(raw, "arguments")
+	return it.callName == joinName(text(raw, "namespace"), text(raw, "name")) && rawjson.Kind(arguments) == '"' && it.hasArguments(arguments)
 }
 
 // failure returns the error of a failed response.
@@ -120,7 +138,7 @@ func (a *Assembler) Finish(bool) (*lathe.Finish, error) {
 	}
 	f := &lathe.Finish{Usage: a.usage, Model: a.Model, ResponseID: a.ID, ProviderCost: a.cost, RawReason: a.status}
 	f.Message = lathe.Message{Role: lathe.RoleAssistant, Wire: lathe.WireResponses, Parts: a.parts()}
-	f.Reason = a.finishReason(len(f.Message.Calls()) > 0)
+	f.Reason = a.finishReason()
 	if a.reason != "" {
 		f.RawReason = a.reason
 	}
@@ -128,8 +146,9 @@ func (a *Assembler) Finish(bool) (*lathe.Finish, error) {
 	return f, nil
 }
 
-// finishReason returns the internal finish reason for the status and the content of the response. calls is set if it has calls.
-func (a *Assembler) finishReason(calls bool) lathe.FinishReason {
+// finishReason returns the internal finish reason for the status and the content of the response.
+func (a *Assembler) finishReason() lathe.FinishReason {
+	calls := a.calls > 0
 	if a.status == statusIncomplete {
 		switch a.reason {
 		case reasonLength:
@@ -213,7 +232,7 @@ func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 	case status != statusCompleted && status != statusIncomplete && status != statusFailed:
 		return dst, nil, wire.ErrIncomplete // status queued, in_progress or cancelled
 	}
-	a.whole = true
+	a.notStreamed = true
 	a.end(body, status)
 	dst = a.Take()
 	f, err := a.Finish(true)

@@ -1,61 +1,57 @@
 package responses
 
 import (
-	"cmp"
-	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/destination"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // answer appends the items of an assistant message, in the order of its parts. Consecutive texts of the same phase are one message item.
 func (e *encoder) answer(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
-	e.speaker(m, at)
-	if !own(m) {
-		e.members(m.Extra, at)
+	e.dropName(m, at)
+	if !own(m.Wire) {
+		e.dropMembers(m.Extra, at)
 	}
-	phase, open := "", false // of the message item to which the last parts were added
-	shut := func() {
-		if open {
-			dst = dst.Lit("]")
-			if phase != "" {
-				dst = dst.Key("phase").Lit(phase)
-			}
-			dst = appendStatus(dst, e.opts)
-			dst, open = dst.Lit("}"), false
+	list := at + ".parts"
+	for i := 0; i < len(m.Parts); {
+		if _, ok := contentPhase(m.Parts[i], m.Wire); ok {
+			dst, i = appendMessageItem(dst, e, m, list, i)
+		} else {
+			dst = e.item(dst, m, list, i)
+			i++
 		}
 	}
-	for i, p := range m.Parts {
-		in, isText := contentPhase(p, own(m))
-		if !isText || in != phase {
-			shut()
-		}
-		if isText {
-			if !open {
-				dst = dst.Next().Lit(`{"type":"message","role":"assistant","content":[`)
-				phase, open = in, true
-			}
-			dst = e.said(dst, p, own(m), at+".parts", i)
-			continue
-		}
-		dst = e.item(dst, p, m, at, i)
-	}
-	shut()
 	return dst
+}
+
+// appendMessageItem appends the message item that begins with part i of a message, and returns the index of the first part after it. list is the
+// path of the parts.
+func appendMessageItem(dst wire.JSON, e *encoder, m *lathe.Message, list string, i int) (_ wire.JSON, next int) {
+	phase, _ := contentPhase(m.Parts[i], m.Wire)
+	dst = dst.Next().Lit(`{"type":"message","role":"assistant","content":[`)
+	for ; i < len(m.Parts); i++ {
+		if p, ok := contentPhase(m.Parts[i], m.Wire); !ok || p != phase {
+			break
+		}
+		dst = e.contentPart(dst.Next(), m, list, i)
+	}
+	dst = dst.Lit("]")
+	if phase != "" {
+		dst = dst.Key("phase").Lit(phase)
+	}
+	return appendStatus(dst, e.opts).Lit("}"), i
 }
 
 // contentPhase reports whether a part is content of a message item, and returns the phase of that item as JSON ("": none). An empty text is
 // no content.
-func contentPhase(p lathe.Part, own bool) (phase string, ok bool) {
+func contentPhase(p lathe.Part, from lathe.Wire) (phase string, ok bool) {
 	switch p := p.(type) {
 	case lathe.Text:
 		if p.Commentary {
 			phase = `"commentary"`
-		} else if own {
+		} else if own(from) {
 			phase = string(wire.MemberValue(p.Extra, "phase"))
 		}
 		return phase, p.Text != ""
@@ -66,49 +62,45 @@ func contentPhase(p lathe.Part, own bool) (phase string, ok bool) {
 	}
 }
 
-// said appends part i of an assistant message, a text or a refusal, as a content part.
-func (e *encoder) said(dst wire.JSON, p lathe.Part, own bool, at string, i int) wire.JSON {
-	dst = dst.Next()
-	if r, ok := p.(lathe.Refusal); ok {
+// contentPart appends part i of an assistant message, which is a text or a refusal, as a content part.
+func (e *encoder) contentPart(dst wire.JSON, m *lathe.Message, list string, i int) wire.JSON {
+	if r, ok := m.Parts[i].(lathe.Refusal); ok {
 		return dst.Raw(wire.ObjectOf("type", "refusal", "refusal", r.Text))
 	}
-	t, _ := p.(lathe.Text)
-	dst = dst.Lit(`{"type":"output_text"`).Str("text", t.Text).If(!own || !wire.Named(t.Extra, "annotations"), `,"annotations":[]`)
-	return e.textExtra(dst, t.Extra, own, at, i).Lit("}")
+	t, _ := m.Parts[i].(lathe.Text)
+	dst = dst.Lit(`{"type":"output_text"`).Str("text", t.Text).If(!own(m.Wire) || !wire.Named(t.Extra, "annotations"), `,"annotations":[]`)
+	return e.textExtra(dst, t.Extra, m.Wire, list, i).Lit("}")
 }
 
-// item appends part i of a message as a separate item, or records it as dropped.
-func (e *encoder) item(dst wire.JSON, p lathe.Part, m *lathe.Message, at string, i int) wire.JSON {
-	sent := false
-	switch p := p.(type) {
+// item appends part i of an assistant message as a separate item, or records it as dropped.
+func (e *encoder) item(dst wire.JSON, m *lathe.Message, list string, i int) wire.JSON {
+	switch p := m.Parts[i].(type) {
 	case lathe.Reasoning:
-		if sent = e.returns(m, &p); sent {
-			dst = appendReasoning(dst.Next(), "", p.Text, p.Data)
+		if e.sendsReasoning(&p, m.Wire) {
+			return appendReasoning(dst.Next(), "", p.Text, p.Data)
 		}
 	case lathe.ToolCall:
-		return e.call(dst, &p, own(m), wire.Element(at+".parts", i))
+		return e.call(dst, &p, m.Wire, wire.Element(list, i))
 	case lathe.Opaque:
-		if sent = own(m) && e.knows(p.JSON); sent {
-			dst = dst.Next().Raw(p.JSON)
+		if own(m.Wire) && e.sendsOpaque(p.JSON) {
+			return dst.Next().Raw(p.JSON)
 		}
 	case lathe.Text, lathe.Refusal: // empty texts are not sent
-		sent = true
+		return dst
 	case lathe.Blob, lathe.ToolResult:
 	}
-	if !sent {
-		e.drop(wire.Element(at+".parts", i))
-	}
+	e.drop(wire.Element(list, i))
 	return dst
 }
 
-// returns reports whether reasoning is sent to the server: only opaque data that the same model wrote. Reasoning that the client has sent
-// is left out if the server has refused it.
-func (e *encoder) returns(m *lathe.Message, p *lathe.Reasoning) bool {
+// sendsReasoning reports whether reasoning is sent to the server: only opaque data that the same model wrote. Reasoning that the client has
+// sent is left out if the server has refused it.
+func (e *encoder) sendsReasoning(p *lathe.Reasoning, from lathe.Wire) bool {
 	known := p.Entry == e.opts.Entry
 	if p.Entry == "" {
 		known = e.has(wire.FeatureBound)
 	}
-	return own(m) && p.Data != "" && known && e.has(featureEncrypted)
+	return own(from) && p.Data != "" && known && e.has(featureEncrypted)
 }
 
 // appendReasoning appends a reasoning item. id may be "".
@@ -120,16 +112,16 @@ func appendReasoning(dst wire.JSON, id, summary, data string) wire.JSON {
 	return dst.Raw(wire.ObjectOf("id", wire.Optional(id), "type", "reasoning", "summary", wire.ArrayOf(list...), fieldEncrypted, wire.Optional(data)))
 }
 
-// knows reports whether the server accepts an opaque item. With "store": false it accepts no references to ids. It accepts MCP items only
-// if it executes MCP tools for this request.
-func (e *encoder) knows(item []byte) bool {
+// sendsOpaque reports whether the server accepts an opaque item. With "store": false it accepts no references to ids. It accepts MCP items
+// only if it executes MCP tools for this request.
+func (e *encoder) sendsOpaque(item []byte) bool {
 	typ := text(item, "type")
 	return typ != "item_reference" && (e.mcp || !strings.HasPrefix(typ, "mcp_"))
 }
 
-func (e *encoder) call(dst wire.JSON, c *lathe.ToolCall, own bool, at string) wire.JSON {
+func (e *encoder) call(dst wire.JSON, c *lathe.ToolCall, from lathe.Wire, at string) wire.JSON {
 	id := CallID(c.ID)
-	if item := sentAsItem(own, c.Extra, id); item != nil {
+	if item := sentAsItem(from, c.Extra, id); item != nil {
 		return dst.Next().Raw(item)
 	}
 	dst = dst.Next().Lit("{")
@@ -142,13 +134,7 @@ func (e *encoder) call(dst wire.JSON, c *lathe.ToolCall, own bool, at string) wi
 	} else {
 		dst = dst.Fields("type", "function_call", "call_id", id, "name", joinName("", c.Name), "arguments", wire.SentText(c.Arguments))
 	}
-	dst = appendStatus(dst, e.opts)
-	if own {
-		dst = dst.Members(c.Extra, knownInItem)
-	} else {
-		e.members(c.Extra, at)
-	}
-	return dst.Lit("}")
+	return e.itemExtra(appendStatus(dst, e.opts), from, c.Extra, at).Lit("}")
 }
 
 // appendStatus appends the status of an item that the model wrote, if the destination requires one.
@@ -157,189 +143,4 @@ func appendStatus(dst wire.JSON, opts *wire.EncodeOptions) wire.JSON {
 		return dst
 	}
 	return dst.Lit(`,"status":"completed"`)
-}
-
-// noArguments is the schema of a function without arguments.
-const noArguments = `{"type":"object","properties":{}}`
-
-// tools appends the members tools, tool_choice and parallel_tool_calls, if the request has tools.
-func (e *encoder) tools(dst wire.JSON) wire.JSON {
-	req := e.req
-	tools := req.Tools
-	if slices.ContainsFunc(tools, fromItem) {
-		tools = nil
-		for _, t := range req.Tools {
-			if !fromItem(t) {
-				tools = append(tools, t)
-			} else if isCustom(t) {
-				_, _ = e.definition(nil, t) // records that calls of the tool have text as input
-			}
-		}
-	}
-	if len(req.Tools)+len(req.HostedTools) == 0 {
-		return dst
-	}
-	if len(tools)+len(req.HostedTools) > 0 {
-		dst = appendDefinitions(dst, e, tools)
-	}
-	if allowed := allowedNames(req); allowed != nil && req.ToolChoice.Mode != lathe.ChoiceFunction && req.ToolChoice.Mode != lathe.ChoiceNone {
-		dst = e.allowed(dst.Key("tool_choice"), req.ToolChoice.Mode, allowed)
-	} else if req.ToolChoice.Mode != "" {
-		dst = e.choice(dst.Key("tool_choice"), req.ToolChoice)
-	}
-	return dst.FieldsExcept(e.taken, "parallel_tool_calls", req.ParallelToolCalls)
-}
-
-// appendDefinitions appends the member tools: the given tools and the hosted tools.
-func appendDefinitions(dst wire.JSON, e *encoder, tools []*lathe.ToolSpec) wire.JSON {
-	req := e.req
-	dst = dst.Arr("tools")
-	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, tools, wire.Form{Strict: e.opts.Strict, Schema: e.opts.Takes.Schema}, e.definition)
-	for _, path := range dropped {
-		e.drop(path)
-	}
-	for i, t := range req.HostedTools {
-		if len(tools)+i > 0 { // shared definitions are not in dst
-			dst = dst.Lit(",")
-		}
-		if disallowed(t) {
-			t = rawjson.Without(t, wire.DisallowedMember)
-		}
-		dst = dst.Raw(t)
-	}
-	return dst.Lit("]")
-}
-
-// disallowed reports whether a hosted tool is marked as one that the model may not call.
-func disallowed(hosted []byte) bool { return get(hosted, wire.DisallowedMember) != nil }
-
-// allowedNames returns the names of the tools that the model may call if some tools, hosted ones included, are disallowed; otherwise nil.
-func allowedNames(req *lathe.Request) []string {
-	names := wire.Allowed(req.Tools)
-	if names != nil || !slices.ContainsFunc(req.HostedTools, func(t json.RawMessage) bool { return disallowed(t) }) {
-		return names
-	}
-	names = []string{}
-	for _, t := range req.Tools {
-		names = append(names, t.Name)
-	}
-	return names
-}
-
-// fromItem reports whether the definition of a tool is in an item of the input, which the server receives unchanged.
-func fromItem(t *lathe.ToolSpec) bool {
-	return t.Wire == lathe.WireResponses && t.Origin == wire.OriginInput
-}
-
-func (e *encoder) choice(dst wire.JSON, c lathe.ToolChoice) wire.JSON {
-	if c.Mode != lathe.ChoiceFunction {
-		return dst.Quote(c.Mode)
-	}
-	return e.chosen(dst, c.Name)
-}
-
-// chosen appends the object that refers to a tool in a tool choice.
-func (e *encoder) chosen(dst wire.JSON, name string) wire.JSON {
-	typ := "function"
-	if e.custom[name] {
-		typ = typeCustom
-	}
-	return dst.Raw(wire.ObjectOf("type", typ, "name", name))
-}
-
-// allowed appends a tool choice that allows the tools with the given names and the hosted tools that are not disallowed.
-func (e *encoder) allowed(dst wire.JSON, mode string, names []string) wire.JSON {
-	dst = dst.Lit(`{"type":"allowed_tools"`).Str("mode", cmp.Or(mode, lathe.ChoiceAuto)).Arr("tools")
-	for _, name := range names {
-		dst = e.chosen(dst.Next(), name)
-	}
-	for _, t := range e.req.HostedTools {
-		if disallowed(t) {
-			continue
-		}
-		dst = dst.Next().Raw(wire.ObjectOf("type", text(t, "type"), "server_label", wire.Optional(text(t, "server_label"))))
-	}
-	return dst.Lit("]}")
-}
-
-// definition is a [wire.EncodeDefinition]. featureCustom affects only tools of clients, whose definitions are not cached.
-func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
-	all := e.dropped
-	e.dropped = nil
-	dst = e.tool(dst, t)
-	dropped, e.dropped = e.dropped, all
-	return dst, dropped
-}
-
-// tool appends a tool, and records the paths below it that the wire cannot express. For a tool of another wire it always writes `strict`,
-// because only on this wire the default is true.
-func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
-	isOwn := t.Wire == lathe.WireResponses
-	if isCustom(t) {
-		if e.has(featureCustom) {
-			if e.custom == nil {
-				e.custom = map[string]bool{}
-			}
-			e.custom[t.Name] = true
-			return dst.Lit("{").Fields("type", "custom", "name", t.Name, "description", wire.Optional(t.Description)).Members(t.Extra, knownInTool).Lit("}")
-		}
-		e.drop(".type")
-	}
-	dst = dst.Lit("{").Fields("type", "function", "name", t.Name, "description", wire.Optional(t.Description)).Key("parameters")
-	schema, fitted, changes := argumentsOf(t, e.opts)
-	if e.opts.Strict.SetsStrict(t) {
-		if s, ok := wire.StrictOpenAI.StrictArguments(schema); ok {
-			for _, path := range s.Changes {
-				e.drop(".schema" + path)
-			}
-			return dst.Raw(s.Schema).Lit(`,"strict":true}`)
-		}
-		e.drop(".strict")
-	}
-	if !isOwn {
-		schema = fitted
-		for _, path := range changes {
-			e.drop(".schema" + path)
-		}
-	}
-	dst = dst.Raw(schema)
-	if isOwn {
-		return dst.Members(t.Extra, func(name string) bool { return knownInTool(name) || name == "format" && isCustom(t) }).Lit("}")
-	}
-	strict := strictOf(t)
-	if strict && !strictSchema(schema, rawjson.DefaultMaxDepth) {
-		strict = false
-		e.drop(".strict")
-	}
-	for _, m := range t.Extra {
-		if m.Name == "function" {
-			e.members(members(m.Value, "strict"), "")
-		} else if m.Name != "strict" {
-			e.drop("." + m.Name)
-		}
-	}
-	return dst.Bool("strict", strict).Lit("}")
-}
-
-// argumentsOf returns the schema of a tool's arguments, fitted to the destination only if that changes nothing but its spelling, and the
-// fitted schema with the paths of its changes.
-func argumentsOf(t *lathe.ToolSpec, opts *wire.EncodeOptions) (schema, fitted []byte, changes []string) {
-	if schema = rawjson.AppendCompact(nil, t.Schema); len(schema) == 0 {
-		schema = []byte(noArguments)
-	}
-	if fitted, changes = opts.Takes.FitSchema(schema); len(changes) == 0 {
-		schema = fitted
-	}
-	return schema, fitted, changes
-}
-
-var knownInTool = rawjson.NewNames("type", "name", "description", "parameters", "function").Has
-
-// strictOf reports whether a tool of another wire is declared as strict.
-func strictOf(t *lathe.ToolSpec) bool {
-	v := wire.MemberValue(t.Extra, "strict")
-	if fn := wire.MemberValue(t.Extra, "function"); v == nil && fn != nil {
-		v = get(fn, "strict")
-	}
-	return string(v) == "true"
 }

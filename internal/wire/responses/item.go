@@ -1,3 +1,5 @@
+// The state of one output item of a streamed answer, and what the events about an item change in it.
+
 package responses
 
 import (
@@ -61,26 +63,29 @@ const (
 
 // An item is an output item, as far as it was received.
 type item struct {
-	index int
-	id    string
-	kind  itemKind
-	done  bool // its end was read
-	// settled is set once the item was compared with its form in the response object.
-	settled bool
+	index   int
+	id      string
+	kind    itemKind
+	done    bool // its end was read
+	settled bool // it was compared with its form in the response object
 
-	phase string  // of a message
-	parts []*part // of a message
+	// Only for messages:
+	phase string
+	parts []*part
 
-	call             int // index of a call
+	// Only for calls:
+	call             int // number of the call in the answer
 	callID, callName string
 	args             strings.Builder // in the internal form, a JSON object
-	started, cut     bool
-	extra            []lathe.Member
+	started          bool            // DeltaCallStart was emitted
+	cut              bool            // the arguments are incomplete or not certain, so the call must not be executed
+	extra            []lathe.Member  // unknown members
 
-	text  strings.Builder // of reasoning
-	from  string          // member that contained the text
-	piece int             // index of the last text in that member
-	data  string          // opaque data of reasoning
+	// Only for reasoning:
+	text     strings.Builder
+	from     string // the member that contained the text: thoughtSummary or thoughtContent
+	lastText int    // index in that member of the text that was received last
+	data     string // opaque data
 
 	raw []byte // JSON of an opaque item
 }
@@ -102,7 +107,7 @@ func (it *item) announcesAgain(raw []byte) bool {
 type part struct {
 	index     int
 	kind      partKind
-	announced bool
+	announced bool // response.content_part.added was read, or its absence was counted
 	text      strings.Builder
 	extra     []lathe.Member
 }
@@ -115,16 +120,16 @@ func (a *Assembler) write(b *strings.Builder, text string) string {
 	return b.String()[start:]
 }
 
-// rest returns the part of whole that follows the text in b. It returns false if whole does not begin with that text.
-func rest(b *strings.Builder, whole string) (string, bool) {
-	if !strings.HasPrefix(whole, b.String()) {
+// missing returns what the pieces in received lack of the complete text. It returns false if the text does not begin with them.
+func missing(received *strings.Builder, complete string) (string, bool) {
+	if !strings.HasPrefix(complete, received.String()) {
 		return "", false
 	}
-	return whole[b.Len():], true
+	return complete[received.Len():], true
 }
 
-// readText handles an event with a piece of a content part or, if whole is set, with its complete text.
-func (a *Assembler) readText(e *streamEvent, kind partKind, v []byte, whole bool) {
+// readText handles an event with a piece of a content part, or with its complete text.
+func (a *Assembler) readText(e *streamEvent, kind partKind) {
 	it := a.itemOf(e, itemMessage, "message")
 	if it == nil {
 		return
@@ -137,18 +142,24 @@ func (a *Assembler) readText(e *streamEvent, kind partKind, v []byte, whole bool
 		p.announced = true
 		a.Damage(faultEventOrder)
 	}
-	a.appendText(it, p, rawjson.Text(v), whole)
+	if e.isEnd {
+		a.completeText(it, p, rawjson.Text(e.text))
+	} else {
+		a.appendText(it, p, rawjson.Text(e.delta))
+	}
 }
 
-// appendText appends a piece to a content part. If whole is set, text is the complete text, and only what its pieces lacked is appended.
-func (a *Assembler) appendText(it *item, p *part, text string, whole bool) {
-	if whole {
-		more, ok := rest(&p.text, text)
-		if !ok {
-			a.Damage(faultTextDiffers)
-		}
-		text = more
+// completeText appends what the pieces of a content part lacked of its text.
+func (a *Assembler) completeText(it *item, p *part, text string) {
+	more, ok := missing(&p.text, text)
+	if !ok {
+		a.Damage(faultTextDiffers)
 	}
+	a.appendText(it, p, more)
+}
+
+// appendText appends a piece to a content part.
+func (a *Assembler) appendText(it *item, p *part, text string) {
 	if text == "" {
 		return
 	}
@@ -173,19 +184,16 @@ func followsText(items []*item, it *item, p *part) bool {
 	if i := slices.Index(it.parts, p); i > 0 {
 		return it.parts[i-1].kind == partText
 	}
-	i := len(items) - 1
-	for i > 0 && items[i] != it {
-		i--
-	}
+	i := slices.Index(items, it)
 	if i <= 0 {
 		return false
 	}
-	n := len(items[i-1].parts)
-	return n > 0 && items[i-1].parts[n-1].kind == partText
+	before := items[i-1].parts
+	return len(before) > 0 && before[len(before)-1].kind == partText
 }
 
 // cite adds the annotations of a text that has ended, unless it already has annotations.
-func (a *Assembler) cite(p *part, v []byte) {
+func (p *part) cite(a *Assembler, v []byte) {
 	if p.kind != partText || p.extra != nil || v == nil || wire.EmptyArray(v) || rawjson.Check(v, rawjson.Limits{}) != nil {
 		return
 	}
@@ -195,13 +203,12 @@ func (a *Assembler) cite(p *part, v []byte) {
 	a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses), Part: t})
 }
 
-// readReasoning handles an event with a piece of a text of a reasoning item. Complete texts are ignored.
-func (a *Assembler) readReasoning(e *streamEvent, from string, index, v []byte, whole bool) {
-	it := a.itemOf(e, itemReasoning, "reasoning")
-	if it == nil || whole { // the end of the item contains all texts
-		return
+// readReasoning handles an event about the text with an index in a member of a reasoning item. Complete texts are ignored, because the end
+// of the item contains them.
+func (a *Assembler) readReasoning(e *streamEvent, from string, index []byte) {
+	if it := a.itemOf(e, itemReasoning, "reasoning"); it != nil && !e.isEnd {
+		a.appendReasoning(it, from, number(index, 0), rawjson.Text(e.delta))
 	}
-	a.appendReasoning(it, from, number(index, 0), rawjson.Text(v))
 }
 
 // appendReasoning appends a piece of reasoning. The texts of an item are separated by blank lines. Text from a second member is ignored.
@@ -213,43 +220,54 @@ func (a *Assembler) appendReasoning(it *item, from string, index int, text strin
 		a.Fault(faultReasoningTwice)
 		return
 	}
-	if it.text.Len() > 0 && it.piece != index {
+	if it.text.Len() > 0 && it.lastText != index {
 		a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, partBreak))
 	}
-	it.from, it.piece = from, index
+	it.from, it.lastText = from, index
 	a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, text))
 }
 
-// readArguments handles an event with a piece of the arguments of a call or, if whole is set, with all of them.
-func (a *Assembler) readArguments(e *streamEvent, kind itemKind, v []byte, whole bool) {
+// readArguments handles an event with a piece of the arguments of a call, or with all of them.
+func (a *Assembler) readArguments(e *streamEvent, kind itemKind) {
 	typ := "function_call"
 	if kind == itemCustom {
 		typ = "custom_tool_call"
 	}
 	it := a.itemOf(e, kind, typ)
-	if it == nil {
-		return
+	switch {
+	case it == nil:
+	case e.isEnd:
+		it.completeArguments(a, rawjson.Text(e.text))
+	default:
+		it.appendArguments(a, rawjson.Text(e.delta))
 	}
-	a.appendArguments(it, rawjson.Text(v), whole)
 }
 
-// appendArguments appends a piece to the arguments of a call. If whole is set, text is the complete arguments, and only what the pieces
-// lacked is appended.
-func (a *Assembler) appendArguments(it *item, text string, whole bool) {
+// completeArguments appends what the pieces of a call's arguments lacked of the complete arguments or, for a custom tool, of its input.
+func (it *item) completeArguments(a *Assembler, text string) {
 	if it.kind == itemCustom {
+		text = customOpen + quoted(text)
+	}
+	more, ok := missing(&it.args, text)
+	if !ok && !rawjson.Equal([]byte(it.args.String()), []byte(text)) { // some servers re-encode the arguments at the end of a call
+		it.cut = true
+		a.Damage(faultArgsDiffer)
+	}
+	it.emitArguments(a, more)
+}
+
+// appendArguments appends a piece of the arguments of a call or, for a custom tool, of its input.
+func (it *item) appendArguments(a *Assembler, text string) {
+	if it.kind == itemCustom && text != "" {
 		text = quoted(text)
-		if whole || it.args.Len() == 0 && text != "" {
+		if it.args.Len() == 0 {
 			text = customOpen + text
 		}
 	}
-	if whole {
-		more, ok := rest(&it.args, text)
-		if !ok && !rawjson.Equal([]byte(it.args.String()), []byte(text)) { // some servers re-encode the arguments at the end of a call
-			it.cut = true
-			a.Damage(faultArgsDiffer)
-		}
-		text = more
-	}
+	it.emitArguments(a, text)
+}
+
+func (it *item) emitArguments(a *Assembler, text string) {
 	if text == "" {
 		return
 	}
@@ -289,8 +307,8 @@ func (it *item) start(a *Assembler) {
 	}
 }
 
-// finished handles response.output_item.done.
-func (a *Assembler) finished(e *streamEvent) {
+// readDone handles response.output_item.done.
+func (a *Assembler) readDone(e *streamEvent) {
 	if rawjson.Kind(e.item) != '{' {
 		a.Damage(faultBadLine)
 		return
@@ -356,8 +374,8 @@ func (a *Assembler) closePart(it *item, index int, raw []byte) {
 	case kind == partRefusal:
 		name = "refusal"
 	}
-	a.appendText(it, p, rawjson.Text(get(raw, name)), true)
-	a.cite(p, get(raw, "annotations"))
+	a.completeText(it, p, rawjson.Text(get(raw, name)))
+	p.cite(a, get(raw, "annotations"))
 }
 
 func (a *Assembler) closeReasoning(it *item, raw []byte) {
@@ -374,8 +392,9 @@ func (a *Assembler) closeReasoning(it *item, raw []byte) {
 		if len(texts) == 0 {
 			continue
 		}
-		more, ok := rest(&it.text, strings.Join(texts, partBreak))
-		if it.from = from; !ok {
+		it.from = from
+		more, ok := missing(&it.text, strings.Join(texts, partBreak))
+		if !ok {
 			a.Damage(faultTextDiffers)
 		}
 		a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, more))
@@ -396,29 +415,29 @@ func (a *Assembler) closeCall(it *item, raw []byte) {
 		name = inputName
 	}
 	if v := get(raw, name); v != nil && (len(v) > len(`""`) || it.args.Len() == 0) {
-		a.appendArguments(it, rawjson.Text(v), true)
+		it.completeArguments(a, rawjson.Text(v))
 	}
 	if rawjson.Check(raw, rawjson.Limits{}) == nil {
 		it.extra = members(raw, "type", "id", "call_id", "name", "namespace", "status", name)
 	}
 	it.cut = it.cut || text(raw, "status") == statusIncomplete
-	a.endCall(it)
+	it.endCall(a)
 }
 
 // endCall emits the end of a call. A call without arguments gets the arguments {}.
-func (a *Assembler) endCall(it *item) {
+func (it *item) endCall(a *Assembler) {
 	it.start(a)
 	if !it.cut {
-		more := ""
+		end := ""
 		switch {
 		case it.kind == itemCustom && it.args.Len() == 0:
-			more = customOpen + customClose
+			end = customOpen + customClose
 		case it.kind == itemCustom:
-			more = customClose
+			end = customClose
 		case it.args.Len() == 0:
-			more = "{}"
+			end = "{}"
 		}
-		a.EmitText(lathe.DeltaCallArgs, it.call, a.write(&it.args, more))
+		a.EmitText(lathe.DeltaCallArgs, it.call, a.write(&it.args, end))
 	}
 	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: it.call, Incomplete: it.cut, ID: it.callID})
 }

@@ -37,15 +37,15 @@ func (it *outItem) text() string {
 // quoted returns the text of the open part, or the arguments of the call, as a JSON string.
 func (it *outItem) quoted() wire.JSON { return wire.JSON(`"`).Raw(it.encoded).Lit(`"`) }
 
-// take returns and reserves the output index of the next item.
-func (w *writer) take() int {
+// nextIndex returns and reserves the output index of the next item.
+func (w *writer) nextIndex() int {
 	w.next++
 	return w.next - 1
 }
 
 // begin returns a new item and adds it to the open items.
 func (w *writer) begin(kind itemKind, prefix string) *outItem {
-	it := &outItem{kind: kind, index: w.take()}
+	it := &outItem{kind: kind, index: w.nextIndex()}
 	it.id = w.res.itemID(prefix, it.index)
 	w.open = append(w.open, it)
 	return it
@@ -65,12 +65,12 @@ func (w *eventWriter) added(index int, item wire.JSON) {
 
 // done writes the end of an item.
 func (w *writer) done(index int, item wire.JSON) {
-	w.keep(index, item)
+	w.record(index, item)
 	w.event("response.output_item.done", "output_index", index, "item", item)
 }
 
-// keep stores the JSON of an item for the response object at the end of the stream.
-func (w *writer) keep(index int, item []byte) {
+// record stores the JSON of an item for the response object at the end of the stream.
+func (w *writer) record(index int, item []byte) {
 	w.output = append(w.output, outDone{index, item})
 }
 
@@ -80,26 +80,27 @@ func (w *writer) items() []outDone {
 	return w.output
 }
 
-// of writes an event about an item, ofPart one about its open part, whose number is the member index.
-func (w *eventWriter) of(typ string, it *outItem, members ...any) {
-	w.out = w.about(typ, it).Fields(members...).EndEvent()
+// itemEvent writes an event about an item.
+func (w *eventWriter) itemEvent(typ string, it *outItem, members ...any) {
+	w.out = w.beginItemEvent(typ, it).Fields(members...).EndEvent()
 }
 
-func (w *eventWriter) ofPart(typ string, it *outItem, index string, members ...any) {
-	w.out = w.about(typ, it).Num(index, int64(it.parts)).Fields(members...).EndEvent()
+// partEvent writes an event about the open part of an item. index is the name of the member for the number of the part.
+func (w *eventWriter) partEvent(typ string, it *outItem, index string, members ...any) {
+	w.out = w.beginItemEvent(typ, it).Num(index, int64(it.parts)).Fields(members...).EndEvent()
 }
 
-// show appends the events for a delta that is not part of a call.
-func (w *writer) show(d lathe.Delta) {
+// writeDelta appends the events for a delta that is not part of a call.
+func (w *writer) writeDelta(d lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaText:
-		w.say(partText, "", d.Text)
+		w.writeText(partText, "", d.Text)
 	case lathe.DeltaCommentary:
-		w.say(partText, phaseCommentary, d.Text)
+		w.writeText(partText, phaseCommentary, d.Text)
 	case lathe.DeltaRefusal:
-		w.say(partRefusal, "", d.Text)
+		w.writeText(partRefusal, "", d.Text)
 	case lathe.DeltaReasoning:
-		w.think(d.Text)
+		w.writeReasoning(d.Text)
 	case lathe.DeltaReasoningData:
 		if d.Name != fieldEncrypted {
 			return // data of another wire is not sent
@@ -114,14 +115,13 @@ func (w *writer) show(d lathe.Delta) {
 			return
 		}
 		w.closeItems()
-		index, item := w.take(), rawjson.AppendCompact(nil, o.JSON)
+		index, item := w.nextIndex(), rawjson.AppendCompact(nil, o.JSON)
 		if text(item, "type") == typeCompaction {
 			w.event("response.compaction.compacting", "item_id", text(item, "id"), "output_index", index)
 		}
 		w.added(index, item)
 		w.done(index, item)
-	default:
-
+	default: // a delta of a call
 	}
 }
 
@@ -133,7 +133,7 @@ func (w *writer) endText(d *lathe.Delta) {
 	}
 	t, _ := d.Part.(lathe.Text)
 	for _, el := range wire.Citations(d, lathe.WireResponses, max(0, it.chars-utf8.RuneCountInString(t.Text))) {
-		w.ofPart("response.output_text.annotation.added", it, "content_index", "annotation_index", it.citations, "annotation", wire.JSON(el))
+		w.partEvent("response.output_text.annotation.added", it, "content_index", "annotation_index", it.citations, "annotation", wire.JSON(el))
 		if it.citations++; len(it.cited) > 0 {
 			it.cited = append(it.cited, ',')
 		}
@@ -142,13 +142,12 @@ func (w *writer) endText(d *lathe.Delta) {
 	if d.Name == string(lathe.WireResponses) {
 		w.closePart(it)
 	}
-
 }
 
-// say appends a piece of a content part of a message, and the beginning of the item and of the part if necessary.
-func (w *writer) say(kind partKind, phase, text string) {
+// writeText appends a piece of a content part of a message, and the beginning of the item and of the part if necessary.
+func (w *writer) writeText(kind partKind, phase, text string) {
 	it := w.current(itemMessage)
-	if it == nil || it.phase != phase && (it.phase == phaseCommentary || phase == phaseCommentary) {
+	if it == nil || (it.phase == phaseCommentary) != (phase == phaseCommentary) {
 		w.closeItems()
 		it = w.begin(itemMessage, prefixMessage)
 		it.phase = phase
@@ -157,7 +156,7 @@ func (w *writer) say(kind partKind, phase, text string) {
 	if it.part != kind {
 		w.closePart(it)
 		it.part = kind
-		w.ofPart("response.content_part.added", it, "content_index", "part", it.partValue())
+		w.partEvent("response.content_part.added", it, "content_index", "part", it.partValue())
 	}
 	if kind == partRefusal {
 		w.delta(it, "response.refusal.delta", "content_index", text)
@@ -167,12 +166,12 @@ func (w *writer) say(kind partKind, phase, text string) {
 	w.delta(it, "response.output_text.delta", "content_index", text, "logprobs", wire.JSON("[]"))
 }
 
-// think appends a piece of reasoning as a summary, because all clients support the events for summaries.
-func (w *writer) think(text string) {
+// writeReasoning appends a piece of reasoning as a summary, because all clients support the events for summaries.
+func (w *writer) writeReasoning(text string) {
 	it := w.reasoning()
 	if it.part == partOther {
 		it.part = partText
-		w.ofPart("response.reasoning_summary_part.added", it, "summary_index", "part", it.partValue())
+		w.partEvent("response.reasoning_summary_part.added", it, "summary_index", "part", it.partValue())
 	}
 	w.delta(it, "response.reasoning_summary_text.delta", "summary_index", text)
 }
@@ -204,8 +203,8 @@ func (w *writer) beginCall(c *outCall) {
 	w.added(it.index, it.call(statusInProgress))
 }
 
-// args appends a piece of the arguments of a call, or of the input of a custom tool.
-func (w *writer) args(it *outItem, text string) {
+// writeArguments appends a piece of the arguments of a call, or of the input of a custom tool.
+func (w *writer) writeArguments(it *outItem, text string) {
 	typ := "response.function_call_arguments.delta"
 	if it.kind == itemCustom {
 		typ = "response.custom_tool_call_input.delta"
@@ -219,7 +218,6 @@ func (w *writer) closeItems() {
 		w.closeItem(it)
 	}
 	w.open = w.open[:0]
-
 }
 
 func (w *writer) closeItem(it *outItem) {
@@ -235,10 +233,10 @@ func (w *writer) closeItem(it *outItem) {
 		w.closePart(it)
 		w.done(it.index, it.reasoning())
 	case itemCall:
-		w.of("response.function_call_arguments.done", it, "arguments", it.quoted())
+		w.itemEvent("response.function_call_arguments.done", it, "arguments", it.quoted())
 		w.done(it.index, it.call(status))
 	case itemCustom:
-		w.of("response.custom_tool_call_input.done", it, inputName, it.quoted())
+		w.itemEvent("response.custom_tool_call_input.done", it, inputName, it.quoted())
 		w.done(it.index, it.call(status))
 	default:
 		w.done(it.index, it.raw)
@@ -254,14 +252,14 @@ func (w *writer) closePart(it *outItem) {
 	switch {
 	case it.kind == itemReasoning:
 		index, end = "summary_index", "response.reasoning_summary_part.done"
-		w.ofPart("response.reasoning_summary_text.done", it, index, "text", text)
+		w.partEvent("response.reasoning_summary_text.done", it, index, "text", text)
 	case it.part == partRefusal:
-		w.ofPart("response.refusal.done", it, index, "refusal", text)
+		w.partEvent("response.refusal.done", it, index, "refusal", text)
 	default:
-		w.ofPart("response.output_text.done", it, index, "text", text, "logprobs", wire.JSON("[]"))
+		w.partEvent("response.output_text.done", it, index, "text", text, "logprobs", wire.JSON("[]"))
 	}
 	part := it.partValue()
-	w.ofPart(end, it, index, "part", part)
+	w.partEvent(end, it, index, "part", part)
 	it.endPart(part)
 }
 
@@ -308,7 +306,7 @@ const defaultServer = "lathe"
 
 // serverCall writes a call that this server executed.
 func (w *writer) serverCall(c *wire.ServerCall) {
-	it := &outItem{kind: itemOpaque, index: w.take()}
+	it := &outItem{kind: itemOpaque, index: w.nextIndex()}
 	it.id = w.res.itemID(prefixServer, it.index)
 	args := orEmptyObject(c.Arguments)
 	item := func(args, status string, output, failure wire.JSON) wire.JSON {
@@ -321,10 +319,10 @@ func (w *writer) serverCall(c *wire.ServerCall) {
 		status, output, failure = statusFailed, failure, output
 	}
 	w.added(it.index, item("", statusInProgress, null, null))
-	w.of("response.mcp_call.in_progress", it)
+	w.itemEvent("response.mcp_call.in_progress", it)
 	w.delta(it, "response.mcp_call_arguments.delta", "", args)
-	w.of("response.mcp_call_arguments.done", it, "arguments", args)
-	w.of("response.mcp_call."+status, it)
+	w.itemEvent("response.mcp_call_arguments.done", it, "arguments", args)
+	w.itemEvent("response.mcp_call."+status, it)
 	w.done(it.index, item(args, status, output, failure))
 }
 

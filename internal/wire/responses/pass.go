@@ -28,10 +28,12 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 			continue
 		}
 		var e streamEvent
-		if e.read(data) {
-			if w.passEvent(&e, data); w.ended && len(w.output) > 0 && lacksOutput(&e) {
-				out = bytes.Replace(out, data, filled(data, w.items()), 1)
-			}
+		if !e.read(data) {
+			continue
+		}
+		w.passEvent(&e, data)
+		if w.ended && len(w.output) > 0 && lacksOutput(&e) {
+			out = bytes.Replace(out, data, filled(data, w.items()), 1)
 		}
 	}
 	for _, d := range raw.Deltas {
@@ -133,13 +135,10 @@ func (w *writer) passEvent(e *streamEvent, data []byte) {
 		"response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
 		if it := w.passed(e); it != nil && rawjson.Kind(e.delta) == '"' {
 			text := rawjson.Text(e.delta)
-			it.encoded, it.chars = appendCharacters(it.encoded, text), it.chars+utf8.RuneCountInString(text)
+			it.encoded, it.chars = append(it.encoded, quoted(text)...), it.chars+utf8.RuneCountInString(text)
 		}
 	}
 }
-
-// appendCharacters appends text as the characters of a JSON string, without quotes.
-func appendCharacters(dst wire.JSON, text string) wire.JSON { return dst.Lit(quoted(text)) }
 
 // passed returns the open item to which a relayed event belongs, or nil.
 func (w *writer) passed(e *streamEvent) *outItem {
@@ -176,7 +175,7 @@ func (w *writer) passDone(e *streamEvent) {
 	for i, it := range w.open {
 		if it.index == index {
 			w.open = append(w.open[:i:i], w.open[i+1:]...)
-			w.keep(index, rawjson.AppendCompact(nil, e.item))
+			w.record(index, rawjson.AppendCompact(nil, e.item))
 			return
 		}
 	}

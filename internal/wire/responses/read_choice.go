@@ -1,6 +1,8 @@
 package responses
 
 import (
+	"slices"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -82,11 +84,8 @@ func (r *reader) readAllowed(o wire.Object) {
 			r.Allowed = append(r.Allowed, name)
 		}
 	}
-	hosted := 0 // number of allowed hosted tools
 	for i := range r.Hosted {
-		if r.Hosted[i].Disallowed = !allowed[i]; allowed[i] {
-			hosted++
-		}
+		r.Hosted[i].Disallowed = !allowed[i]
 	}
 	for _, t := range r.tools {
 		t.Disallowed = !names[t.Name]
@@ -94,7 +93,7 @@ func (r *reader) readAllowed(o wire.Object) {
 	if o.Get("mode") == nil {
 		return
 	}
-	if o.String("mode") == lathe.ChoiceRequired && len(r.Allowed) == 1 && hosted == 0 {
+	if o.String("mode") == lathe.ChoiceRequired && len(r.Allowed) == 1 && !slices.Contains(allowed[:], true) {
 		r.ToolChoice = lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: r.Allowed[0]}
 		return
 	}

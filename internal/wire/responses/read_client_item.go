@@ -47,7 +47,7 @@ func (r *input) readClientItem(v []byte, o wire.Object, typ string) bool {
 	res := lathe.ToolResult{CallID: id, Name: kind.tool}
 	if call == "tool_search_call" {
 		n := len(r.tools)
-		r.addTools(o, true)
+		r.addTools(o, anyTool)
 		res.Content = "Loaded tools:"
 		for _, t := range r.tools[n:] {
 			res.Content += " " + t.Name
@@ -74,18 +74,16 @@ func readClientOutput(res *lathe.ToolResult, item []byte, o wire.Object) {
 	}
 }
 
-// addTools adds the tools that an item of the input declares. They are available in the whole request. A tool that the request already has
-// is not added again. If known is false, as for the output of a search that the vendor executed, only the vendor's tools are added, because
-// its functions are not tools of the client.
-func (r *reader) addTools(o wire.Object, known bool) {
-	v := o.Get("tools")
-	if v == nil || !known && rawjson.Kind(v) != '[' {
+// addTools adds the tools that an item of the input declares and whose types are wanted. They are available in the whole request. A tool
+// that the request already has is not added again.
+func (r *reader) addTools(o wire.Object, wanted func(typ string) bool) {
+	if o.Get("tools") == nil {
 		return
 	}
 	n, hosted := len(r.tools), len(r.Hosted)
 	r.loading = true
 	for el := range o.Elements("tools") {
-		if known || !isFunction(text(el, "type")) {
+		if wanted(text(el, "type")) {
 			r.readTool(el, "")
 		}
 		for ; hosted < len(r.Hosted); hosted++ {
@@ -99,18 +97,17 @@ func (r *reader) addTools(o wire.Object, known bool) {
 	r.Tools = slices.Concat(r.Tools, r.tools[n:])
 }
 
-// isFunction reports whether a tool of that type is executed by the client.
-func isFunction(typ string) bool {
-	return typ == "" || typ == "function" || typ == typeCustom || typ == "namespace"
+func anyTool(string) bool { return true }
+
+// isHosted reports whether a tool of that type is executed by the vendor.
+func isHosted(typ string) bool {
+	return typ != "" && typ != "function" && typ != typeCustom && typ != "namespace"
 }
 
 // sentAsItem returns the item from which a call or a result was read, if a server of this wire may receive it unchanged: it is from this
 // wire and has the same call_id. Otherwise it returns nil.
-func sentAsItem(own bool, extra []lathe.Member, id string) []byte {
-	if !own {
-		return nil
-	}
-	if item := wire.MemberValue(extra, wire.ItemMember); item != nil && text(item, "call_id") == id {
+func sentAsItem(from lathe.Wire, extra []lathe.Member, id string) []byte {
+	if item := wire.MemberValue(extra, wire.ItemMember); own(from) && text(item, "call_id") == id {
 		return item
 	}
 	return nil

@@ -142,7 +142,11 @@ func (r *input) readItem(v []byte) {
 	if r.readClientItem(v, o, typ) {
 		return
 	}
-	r.addTools(o, typ == "additional_tools")
+	if typ == "additional_tools" {
+		r.addTools(o, anyTool)
+	} else if rawjson.Kind(o.Get("tools")) == '[' { // such as the tools that a search of the vendor found: its functions are not the client's
+		r.addTools(o, isHosted)
+	}
 	r.assistant().add(lathe.Opaque{JSON: bytes.Clone(v)})
 }
 

@@ -58,9 +58,10 @@ func (r *reader) readTool(v []byte, space string) {
 	}
 	const twice = "Two tools have this name."
 	name := wire.ToolName{Namespace: space, Name: t.Name}
-	if _, again := r.inner[name]; again && r.loading {
-		return
-	} else if again {
+	if r.inner[name] != "" {
+		if r.loading {
+			return
+		}
 		o.Fail("name", twice)
 	}
 	if t.Name = joinName(space, t.Name); r.taken[t.Name] {
@@ -139,26 +140,26 @@ func (r *reader) nameOf(space, name string) string {
 
 // joinName returns the name of a tool in a namespace ("": none) in a form that all wires accept.
 func joinName(space, name string) string {
-	full := name
-	if space != "" {
-		full = space + "__" + name
-	}
-	if full != "" && len(full) <= 64 && wire.PlainName(full) {
-		return full
-	}
-	if full == "" {
+	full := fullName(space, name)
+	switch {
+	case full == "":
 		return "unknown"
+	case len(full) <= wire.MaxName && wire.PlainName(full):
+		return full
 	}
 	return hashedName(space, name)
 }
 
+func fullName(space, name string) string {
+	if space == "" {
+		return name
+	}
+	return space + "__" + name
+}
+
 // hashedName returns a valid name that differs for each pair of namespace and name.
 func hashedName(space, name string) string {
-	full := name
-	if space != "" {
-		full = space + "__" + name
-	}
-	return wire.Masked(texts.Cut(full, 52)) + "_" + wire.Hash(space + "\x00" + name)[:10]
+	return wire.Masked(texts.Cut(fullName(space, name), 52)) + "_" + wire.Hash(space + "\x00" + name)[:10]
 }
 
 // isCustom reports whether a tool was declared as a custom tool.

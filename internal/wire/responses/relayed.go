@@ -2,7 +2,6 @@ package responses
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -26,11 +25,17 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 			changes.Set(name, joined(get(settings, name), v))
 		}
 	}
-	stored := string(get(settings, "store")) != "false"
-	if stored && !e.taken("store") {
+	var wanted []string
+	if string(get(settings, "store")) != "false" && !e.taken("store") {
 		changes.Set("store", []byte("false"))
+		wanted = []string{includeEncrypted}
 	}
-	changes.Set("include", e.relayedInclude(get(settings, "include"), stored && !e.taken("store")))
+	given := get(settings, "include")
+	include := e.include(given, wanted...)
+	if given == nil && len(include) == len("[]") || bytes.Equal(rawjson.AppendCompact(nil, given), include) {
+		include = nil // unchanged
+	}
+	changes.Set("include", include)
 	if len(req.Tools) > 0 {
 		if req.ToolChoice.Mode != "" && !sameChoice(settings, req.ToolChoice) {
 			changes.Set("tool_choice", e.choice(nil, req.ToolChoice))
@@ -52,27 +57,4 @@ func joined(given, more []byte) []byte {
 	}
 	list := members(more)
 	return wire.JSON("{").Members(members(given), func(name string) bool { return wire.Named(list, name) }).Members(list, nil).Lit("}")
-}
-
-// relayedInclude returns the new value of include, or nil if it does not change. add is set if reasoning is to be requested as opaque data.
-func (e *encoder) relayedInclude(given []byte, add bool) []byte {
-	list := wire.JSON("[")
-	encrypted, asked := e.has(featureEncrypted), false
-	elements := slices.Collect(rawjson.Elements(given))
-	elements = slices.AppendSeq(elements, rawjson.Elements(wire.MemberValue(e.req.Overrides, "include")))
-	for _, el := range elements {
-		isEncrypted := rawjson.EqualKey(el, includeEncrypted)
-		asked = asked || isEncrypted
-		if encrypted || !isEncrypted {
-			list = list.Next().Raw(el)
-		}
-	}
-	if add && encrypted && !asked {
-		list = list.Next().Quote(includeEncrypted)
-	}
-	list = list.Lit("]")
-	if given == nil && len(list) == len("[]") || bytes.Equal(rawjson.AppendCompact(nil, given), list) {
-		return nil
-	}
-	return list
 }

@@ -28,9 +28,6 @@ var (
 	_ wire.Upstream = Codec{}
 )
 
-// New returns the codec.
-func New() Codec { return Codec{} }
-
 // Wire implements [wire.Served] and [wire.Upstream].
 func (Codec) Wire() lathe.Wire { return lathe.WireResponses }
 
@@ -63,13 +60,10 @@ const maxID = 64
 // CallID returns the form of a call id on this wire.
 func CallID(id string) string { return wire.ShortID("call_", id, maxID) }
 
-// given reports whether a value is present and not null.
-func given(v []byte) bool { return rawjson.Kind(v) != 0 && rawjson.Kind(v) != 'n' }
-
 // get returns the value of a member of an object, or nil if it is absent or null.
 func get(obj []byte, name string) []byte {
 	v := rawjson.At(obj, name)
-	if !given(v) {
+	if rawjson.Kind(v) == 'n' {
 		return nil
 	}
 	return v

@@ -32,14 +32,16 @@ type writer struct {
 	names    map[string]wire.ToolName
 	next     int        // output index of the next item
 	open     []*outItem // items begun by the writer (at most one) or passed on
-	output   []outDone
-	calls    []*outCall
-	queue    []op
-	started  int // number of startEvents that were sent
-	ended    bool
-	closed   bool // [DONE] was sent
-	failed   bool // an `error` event was passed on
-	lastCall *outItem
+	output   []outDone  // items that have ended
+	calls    []*outCall // all calls, in the order of their first deltas
+	queue    []op       // what cannot be written yet, in order
+	lastCall *outItem   // the call that Pass has passed on last
+
+	// The phases of the answer:
+	started int  // number of startEvents that were sent
+	failed  bool // an `error` event was passed on
+	ended   bool // the event that ends the response was sent
+	closed  bool // [DONE] was sent
 }
 
 // An eventWriter writes events, which it numbers.
@@ -53,7 +55,7 @@ type eventWriter struct {
 // number of the part; "": none. members precede the piece. If events are padded, events with texts of up to 64 encoded bytes have the same
 // size, those of up to 128 bytes the next size, and so on.
 func (w *eventWriter) delta(it *outItem, typ, index, text string, members ...any) {
-	dst := w.about(typ, it)
+	dst := w.beginItemEvent(typ, it)
 	if index != "" {
 		dst = dst.Num(index, int64(it.parts))
 	}
@@ -90,7 +92,7 @@ type outDone struct {
 type op struct {
 	call  *outCall
 	delta lathe.Delta
-	show  func()
+	write func()
 }
 
 // An outCall is a call, as far as it was received.
@@ -119,18 +121,18 @@ func newWriter(head *wire.AnswerHead) *writer {
 
 // event writes one event.
 func (w *eventWriter) event(typ string, members ...any) {
-	w.out = w.opened(typ).Fields(members...).EndEvent()
+	w.out = w.beginEvent(typ).Fields(members...).EndEvent()
 }
 
-// opened returns the output with the beginning of an event.
-func (w *eventWriter) opened(typ string) wire.JSON {
+// beginEvent returns the output with the beginning of an event.
+func (w *eventWriter) beginEvent(typ string) wire.JSON {
 	w.seq++
 	return w.out.Event(typ).Num("sequence_number", int64(w.seq-1))
 }
 
-// about returns the output with the beginning of an event about an item.
-func (w *eventWriter) about(typ string, it *outItem) wire.JSON {
-	return w.opened(typ).Str("item_id", it.id).Num("output_index", int64(it.index))
+// beginItemEvent returns the output with the beginning of an event about an item.
+func (w *eventWriter) beginItemEvent(typ string, it *outItem) wire.JSON {
+	return w.beginEvent(typ).Str("item_id", it.id).Num("output_index", int64(it.index))
 }
 
 var startEvents = [...]string{"response.created", "response.in_progress"}
@@ -165,7 +167,7 @@ func (w *writer) add(d lathe.Delta) {
 		d.Text = valid(d.Text)
 		if len(w.queue) == 0 {
 			w.start()
-			w.show(d)
+			w.writeDelta(d)
 			return
 		}
 		w.queue = append(w.queue, op{delta: d})
@@ -189,7 +191,7 @@ func (w *writer) callDelta(d *lathe.Delta) {
 			break
 		}
 		if c.item != nil && c.item.kind == itemCall && len(c.args) == 0 && d.Text != "" && len(w.queue) > 0 && w.queue[0].call == c {
-			w.args(c.item, d.Text)
+			w.writeArguments(c.item, d.Text)
 			return
 		}
 		c.args = append(c.args, valid(d.Text)...)
@@ -233,18 +235,17 @@ func (w *writer) advance() {
 			if w.sendCall(o.call); !o.call.closed {
 				return
 			}
-		case o.show != nil:
+		case o.write != nil:
 			w.start()
 			w.closeItems()
-			o.show()
+			o.write()
 		default:
 			w.start()
-			w.show(o.delta)
+			w.writeDelta(o.delta)
 		}
 		w.queue[0] = op{}
 		w.queue = w.queue[1:]
 	}
-
 }
 
 // sendCall writes what was received of a call.
@@ -258,40 +259,39 @@ func (w *writer) sendCall(c *outCall) {
 		w.beginCall(c)
 	}
 	it := c.item
-	if it.kind == itemCustom {
-		if c.ended {
-			if more, ok := strings.CutPrefix(customInput(string(c.args)), it.text()); ok && more != "" {
-				w.args(it, more)
-			}
-		}
-	} else if len(c.args) > 0 {
-		w.args(it, string(c.args))
+	if it.kind == itemCall && len(c.args) > 0 {
+		w.writeArguments(it, string(c.args))
 		c.args = c.args[:0]
 	}
 	if !c.ended {
 		return
 	}
-	if it.kind == itemCall && len(it.encoded) == 0 && !c.cut {
-		w.args(it, "{}")
+	switch {
+	case it.kind == itemCustom: // Pass may have sent the beginning of its input
+		if more, ok := strings.CutPrefix(customInput(string(c.args)), it.text()); ok && more != "" {
+			w.writeArguments(it, more)
+		}
+	case !c.cut:
+		if len(it.encoded) == 0 {
+			w.writeArguments(it, "{}")
+		}
+		_, c.cut = wire.ReadArguments([]byte(it.text()))
 	}
-	if it.cut = c.cut; it.kind == itemCall && !it.cut {
-		_, it.cut = wire.ReadArguments([]byte(it.text()))
-	}
-	c.cut, c.closed = it.cut, true
+	it.cut, c.closed = c.cut, true
 	w.closeItems()
 }
 
 // AppendServerCall implements [wire.Writer]. It writes a complete mcp_call item.
 func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
 	call := *c
-	return w.later(dst, func() { w.serverCall(&call) })
+	return w.enqueue(dst, func() { w.serverCall(&call) })
 }
 
 // AppendApproval implements [wire.Writer]. It writes an mcp_approval_request item.
 func (w *writer) AppendApproval(dst []byte, a *wire.Approval) []byte {
 	approval := *a
-	return w.later(dst, func() {
-		index := w.take()
+	return w.enqueue(dst, func() {
+		index := w.nextIndex()
 		item := wire.ObjectOf("id", prefixApproval+approval.ID, "type", "mcp_approval_request", "server_label", cmp.Or(approval.Server, defaultServer),
 			"name", approval.Name, "arguments", orEmptyObject(approval.Arguments))
 		w.added(index, item)
@@ -301,20 +301,20 @@ func (w *writer) AppendApproval(dst []byte, a *wire.Approval) []byte {
 
 // AppendCarrier implements [wire.Writer]. It writes a reasoning item without a summary.
 func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
-	return w.later(dst, func() {
-		index := w.take()
+	return w.enqueue(dst, func() {
+		index := w.nextIndex()
 		id := w.res.itemID(prefixReasoning, index)
 		w.added(index, appendReasoning(nil, id, "", ""))
 		w.done(index, appendReasoning(nil, id, "", seal))
 	})
 }
 
-// later queues the function show, which writes an item, and writes what can be written.
-func (w *writer) later(dst []byte, show func()) []byte {
+// enqueue queues the function write, which writes an item, and writes what can be written.
+func (w *writer) enqueue(dst []byte, write func()) []byte {
 	if w.ended {
 		return dst
 	}
-	w.queue = append(w.queue, op{show: show})
+	w.queue = append(w.queue, op{write: write})
 	return w.write(dst, w.advance)
 }
 
@@ -402,7 +402,8 @@ func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
 		return w.AppendFinish(dst, nil, nil)
 	}
 	dst = w.write(dst, func() {
-		if w.start(); !w.failed {
+		w.start()
+		if !w.failed {
 			members := []any{"code", openai.OrNull(e.Code), "message", e.Message, "param", openai.OrNull(e.Param)}
 			w.event("error", append(members, "error", wire.ObjectOf(append([]any{"type", openai.ErrorType(e)}, members...)...))...)
 		}

@@ -6,13 +6,15 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// An aguiWriter writes the events of AG-UI.
+// An aguiWriter writes the events of AG-UI, such as
+//
+//	data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"msg_1-t1-1","delta":"It is "}
 type aguiWriter struct {
 	*output
-	head *head
-	turn int
-	said string // id of the first message of the turn, to which its calls belong
-	open string // id of the open message
+	head   *head
+	turn   int
+	parent string // id of the first message of the turn, to which its calls belong
+	open   string // id of the open message
 }
 
 // knowsOpen returns true: the client keeps its messages from run to run.
@@ -29,7 +31,7 @@ func (w *aguiWriter) begin(h *head) {
 func stepName(turn int) string { return "turn-" + itoa(turn) }
 
 func (w *aguiWriter) stepStart(turn int) {
-	w.turn, w.said = turn, ""
+	w.turn, w.parent = turn, ""
 	w.frame("STEP_STARTED", "stepName", stepName(turn))
 }
 
@@ -40,8 +42,8 @@ func (w *aguiWriter) blockStart(b block) {
 		w.frame("REASONING_MESSAGE_START", "messageId", w.open, "role", "reasoning")
 		return
 	}
-	if w.said == "" {
-		w.said = w.open
+	if w.parent == "" {
+		w.parent = w.open
 	}
 	w.frame("TEXT_MESSAGE_START", "messageId", w.open, "role", "assistant")
 }
@@ -64,10 +66,10 @@ func (w *aguiWriter) blockEnd(b block) {
 }
 
 func (w *aguiWriter) callStart(c *call) {
-	if w.said == "" {
-		w.said = w.head.messageID + "-t" + itoa(w.turn)
+	if w.parent == "" {
+		w.parent = w.head.messageID + "-t" + itoa(w.turn)
 	}
-	w.frame("TOOL_CALL_START", "toolCallId", c.shown, "toolCallName", c.name, "parentMessageId", w.said)
+	w.frame("TOOL_CALL_START", "toolCallId", c.shown, "toolCallName", c.name, "parentMessageId", w.parent)
 }
 
 func (w *aguiWriter) callArgs(c *call, s string) {

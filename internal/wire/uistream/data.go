@@ -3,11 +3,15 @@ package uistream
 import "github.com/lathe-run/lathe/internal/wire"
 
 // A dataWriter writes the data stream protocol: lines that consist of a code, a colon and JSON. Its clients join consecutive texts, even of
-// two steps, unless another part is between them.
+// two steps, unless another part is between them. An answer with a call begins like this:
+//
+//	f:{"messageId":"step-1"}
+//	0:"It is "
+//	b:{"toolCallId":"call_1","toolName":"weather"}
 type dataWriter struct {
 	*output
-	said kind // kind of the last part if it is a text; noBlock: it is not
-	next bool // a step has begun since the last text
+	last    kind // kind of the last part if it is a text; noBlock: it is not
+	newStep bool // a step has begun since the last text
 }
 
 func (*dataWriter) knowsOpen() bool { return false }
@@ -24,7 +28,7 @@ func (w *dataWriter) begin(h *head) {
 }
 
 func (w *dataWriter) stepStart(turn int) {
-	w.next = true
+	w.newStep = true
 	w.line('f', wire.ObjectOf("messageId", "step-"+itoa(turn)))
 }
 
@@ -32,21 +36,21 @@ func (*dataWriter) blockStart(block) {}
 
 func (w *dataWriter) blockDelta(b block, s string) {
 	if b.kind == reasoningBlock {
-		w.said = noBlock
+		w.last = noBlock
 		w.line('g', wire.Quoted(s))
 		return
 	}
-	if w.said != noBlock && (w.next || w.said != b.kind) {
+	if w.last != noBlock && (w.newStep || w.last != b.kind) {
 		w.line('0', wire.Quoted("\n\n"))
 	}
-	w.said, w.next = b.kind, false
+	w.last, w.newStep = b.kind, false
 	w.line('0', wire.Quoted(s))
 }
 
 func (*dataWriter) blockEnd(block) {}
 
 func (w *dataWriter) callStart(c *call) {
-	w.said = noBlock
+	w.last = noBlock
 	w.line('b', wire.ObjectOf("toolCallId", c.shown, "toolName", c.name))
 }
 
@@ -75,7 +79,7 @@ func (w *dataWriter) result(c *call, o *outcome) {
 }
 
 func (w *dataWriter) file(mediaType, url string) {
-	w.said = noBlock
+	w.last = noBlock
 	w.line('k', wire.ObjectOf("data", url, "mimeType", mediaType))
 }
 

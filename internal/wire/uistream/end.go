@@ -32,8 +32,8 @@ const (
 func (e *Encoder) ending() ending {
 	end := ending{head: &e.head}
 	switch {
-	case e.over != nil:
-		f := e.over
+	case e.finished != nil:
+		f := e.finished
 		end.reason, end.usage, end.turns, end.calls = f.Reason, f.Usage, f.Turns, f.ToolCalls
 		end.code = f.ErrorCode
 	case e.paused != nil:
@@ -98,7 +98,7 @@ func (e *Encoder) AppendFailure(dst []byte, code lathe.Code, text string) []byte
 	return e.write(dst, func() {
 		e.begin(&event.Event{})
 		e.closeBlock()
-		e.drop(func(*call) bool { return true })
+		e.interrupt(func(*call) bool { return true })
 		e.closeStep()
 		e.ended = true
 		e.w.end(&ending{head: &e.head, reason: lathe.ReasonInternal, finish: finishError, failure: string(code) + ": " + text, code: string(code)})

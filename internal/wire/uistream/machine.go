@@ -1,3 +1,6 @@
+// The state machine of an Encoder: it turns the events of a run, which may be live, stored or both, into calls of its writer, in which blocks,
+// calls and steps are nested.
+
 package uistream
 
 import (
@@ -48,7 +51,7 @@ func (e *Encoder) event(ev *event.Event) {
 	case *event.RunResumed:
 		e.paused = nil
 	case *event.ModelCallStarted:
-		e.attempt(ev.Turn)
+		e.beginAttempt(ev.Turn)
 	case *event.TextDelta:
 		e.delta(ev, textBlock, d.Text)
 	case *event.CommentaryDelta:
@@ -56,11 +59,12 @@ func (e *Encoder) event(ev *event.Event) {
 	case *event.ReasoningDelta:
 		e.delta(ev, reasoningBlock, d.Text)
 	case *event.ToolCallDelta:
-		if e.contiguous(ev) && d.ToolCallID != "" && d.Tool != "unknown" && e.isLive(d.ToolCallID) { // other calls are shown once proposed
+		writable := e.countDelta(ev) && d.ToolCallID != "" && d.Tool != "unknown"
+		if writable && e.claimLive(d.ToolCallID) { // other calls are shown once proposed
 			e.args(e.open(d.ToolCallID, d.Tool), d.Text)
 		}
 	case *event.ModelCallFinished:
-		e.attempted(d)
+		e.endAttempt(d)
 	case *event.ToolCallProposed:
 		e.proposed(d)
 	case *event.ToolCallPlanned:
@@ -68,7 +72,7 @@ func (e *Encoder) event(ev *event.Event) {
 			e.ready(e.open(d.ToolCallID, d.Tool), "")
 		}
 	case *event.ApprovalRequested:
-		e.asked(d)
+		e.approvalRequested(d)
 	case *event.ApprovalResolved:
 		if c := e.calls.find(d.ToolCallID); c != nil && d.Decision != "denied" {
 			c.approval = ""
@@ -78,10 +82,9 @@ func (e *Encoder) event(ev *event.Event) {
 	case *event.RunPaused:
 		e.paused = d
 	case *event.RunFinished:
-		e.over = d
+		e.finished = d
 		e.end()
 	}
-
 }
 
 func (e *Encoder) begin(ev *event.Event) {
@@ -106,13 +109,13 @@ func (e *Encoder) takenOver(d *event.RunStarted) {
 	if len(taken) == 0 {
 		return
 	}
-	e.attempt(0)
+	e.beginAttempt(0)
 	e.step.finish = lathe.FinishToolCalls
 	for i := range taken {
 		m := &taken[i]
 		if m.Role == lathe.RoleAssistant {
 			e.streak = streak{next: 1}
-			e.rest(m, true)
+			e.remainder(m)
 			e.closeBlock()
 			for _, c := range m.Calls() {
 				e.proposed(&event.ToolCallProposed{ToolCallID: c.ID, ToolName: c.Name, RawName: c.Name, RawArgs: c.Arguments})
@@ -129,13 +132,12 @@ func (e *Encoder) takenOver(d *event.RunStarted) {
 			}
 		}
 	}
-
 }
 
-// attempt begins the step of a turn, or another attempt within it.
-func (e *Encoder) attempt(turn int) {
+// beginAttempt begins the step of a turn, or another attempt within it.
+func (e *Encoder) beginAttempt(turn int) {
 	e.closeBlock()
-	e.drop(func(c *call) bool { return !c.ready })
+	e.interrupt(func(c *call) bool { return !c.ready })
 	e.streak, e.live = streak{next: 1}, ""
 	if e.inStep && turn == e.turn {
 		return
@@ -153,19 +155,19 @@ func (e *Encoder) closeStep() {
 	e.w.stepEnd(e.turn, &e.step)
 }
 
-// contiguous reports whether the stream has all deltas of the attempt before ev.
-func (e *Encoder) contiguous(ev *event.Event) bool {
+// countDelta counts ev, a delta of the attempt. It reports whether the stream has all deltas before it, so that it may be written.
+func (e *Encoder) countDelta(ev *event.Event) bool {
 	s := &e.streak
 	if !e.inStep || ev.N != 0 && ev.N != s.next {
-		s.holed = true
+		s.missing = true
 	}
 	s.next++
-	s.any = s.any || !s.holed
-	return !s.holed
+	s.any = s.any || !s.missing
+	return !s.missing
 }
 
 func (e *Encoder) delta(ev *event.Event, k kind, text string) {
-	if !e.contiguous(ev) {
+	if !e.countDelta(ev) {
 		return
 	}
 	e.streak.bytes[k] += len(text)
@@ -194,23 +196,25 @@ func (e *Encoder) closeBlock() {
 	e.w.blockEnd(b)
 }
 
-// attempted ends the open blocks of an attempt, and writes what no delta contained of its message.
-func (e *Encoder) attempted(d *event.ModelCallFinished) {
+// endAttempt ends the open blocks of an attempt, and writes what no delta contained of its message.
+func (e *Encoder) endAttempt(d *event.ModelCallFinished) {
 	e.step.usage.Add(d.Usage)
 	if d.Status != "success" {
 		e.closeBlock()
-		e.drop(func(c *call) bool { return !c.ready })
+		e.interrupt(func(c *call) bool { return !c.ready })
 		return
 	}
 	e.step.finish = d.FinishReason
 	if d.Message != nil && e.inStep {
-		e.rest(d.Message, !e.streak.any || e.streak.holed)
+		e.remainder(d.Message)
 	}
 	e.closeBlock()
 }
 
-func (e *Encoder) rest(m *lathe.Message, missing bool) {
+// remainder writes the files of a complete message, and the text that the deltas of its attempt did not contain.
+func (e *Encoder) remainder(m *lathe.Message) {
 	sent := e.streak.bytes
+	complete := e.streak.any && !e.streak.missing
 	for _, p := range visible.Parts(m) {
 		k, text := noBlock, ""
 		switch p := p.(type) {
@@ -230,14 +234,13 @@ func (e *Encoder) rest(m *lathe.Message, missing bool) {
 			}
 		case lathe.ToolCall, lathe.ToolResult, lathe.Opaque: // calls have their own events
 		}
-		if k == noBlock || !missing {
+		if k == noBlock || complete {
 			continue
 		}
 		n := min(sent[k], len(text))
 		sent[k] -= n
 		e.text(k, text[n:])
 	}
-
 }
 
 func (all calls) find(id string) *call {
@@ -256,7 +259,7 @@ func (e *Encoder) open(id, name string) *call {
 		c = &call{id: id, shown: e.calls.unused(id), name: name}
 		e.calls = append(e.calls, c)
 	}
-	e.tell(c)
+	e.showCall(c)
 	return c
 }
 
@@ -269,7 +272,8 @@ func (all calls) unused(id string) string {
 	return shown
 }
 
-func (e *Encoder) tell(c *call) {
+// showCall writes the beginning of a call, unless it was written. Of a call of an earlier stream, it also writes the arguments.
+func (e *Encoder) showCall(c *call) {
 	if c.begun {
 		return
 	}
@@ -279,9 +283,9 @@ func (e *Encoder) tell(c *call) {
 	if c.carried {
 		e.ready(c, c.args)
 	}
-
 }
 
+// args writes a piece of the arguments of a call, as far as MaxArgs allows.
 func (e *Encoder) args(c *call, text string) {
 	if text == "" || c.ready {
 		return
@@ -293,8 +297,9 @@ func (e *Encoder) args(c *call, text string) {
 	e.w.callArgs(c, text)
 }
 
-// isLive reports whether the call is streamed while the model writes it. If calls must be in order, only the first one is.
-func (e *Encoder) isLive(id string) bool {
+// claimLive reports whether the call is streamed while the model writes it. If calls must be in order, that is only the first one for which
+// claimLive is called in an attempt.
+func (e *Encoder) claimLive(id string) bool {
 	if e.live == "" {
 		e.live = id
 	}
@@ -327,6 +332,8 @@ func (e *Encoder) broken(c *call) {
 	e.w.callBroken(c)
 }
 
+// proposed shows a call with its complete arguments. If calls must be in order and another one waits for an approval, the call is left to
+// the stream that continues after the approval.
 func (e *Encoder) proposed(d *event.ToolCallProposed) {
 	name := shownName(d.ToolName, d.RawName)
 	if e.inOrder && !d.Client && e.calls.waits() && e.calls.find(d.ToolCallID) == nil {
@@ -343,24 +350,19 @@ func (e *Encoder) report(data event.Data) {
 	if !ok || w.strict {
 		return
 	}
-	of := func(id string) *call {
-		if c := e.calls.find(id); c != nil && c.ready && !c.done {
-			return c
-		}
-		return nil
-	}
 	switch d := data.(type) {
 	case *event.ToolCallProgress:
-		if c := of(d.ToolCallID); c != nil {
+		if c := e.calls.inProgress(d.ToolCallID); c != nil {
 			w.progress(c, d)
 		}
 	case *event.ToolCallExecuted:
-		if c := of(d.ToolCallID); c != nil {
+		if c := e.calls.inProgress(d.ToolCallID); c != nil {
 			w.executed(c, d)
 		}
 	case *event.ToolCallResult:
+		c := e.calls.inProgress(d.ToolCallID)
 		for i := range d.Blobs {
-			if c, url := of(d.ToolCallID), blobURL(&d.Blobs[i]); c != nil && url != "" {
+			if url := blobURL(&d.Blobs[i]); c != nil && url != "" {
 				w.resultFile(c, mediaType(&d.Blobs[i]), url)
 			}
 		}
@@ -368,7 +370,15 @@ func (e *Encoder) report(data event.Data) {
 	}
 }
 
-func (e *Encoder) asked(d *event.ApprovalRequested) {
+// inProgress returns the call with an id if its arguments are complete and it has no result, otherwise nil.
+func (all calls) inProgress(id string) *call {
+	if c := all.find(id); c != nil && c.ready && !c.done {
+		return c
+	}
+	return nil
+}
+
+func (e *Encoder) approvalRequested(d *event.ApprovalRequested) {
 	c := e.open(d.ToolCallID, d.Tool)
 	e.ready(c, string(d.Arguments))
 	c.approval, c.expires = d.ArgsDigest, d.ExpiresAt.UTC().Format(time.RFC3339)
@@ -388,8 +398,8 @@ func (e *Encoder) result(d *event.ToolCallResult) {
 		denied: d.ErrorType == lathe.CodeApprovalDenied && c.approval != ""})
 }
 
-// drop ends the calls selected by which with an error, because they will not get a result.
-func (e *Encoder) drop(which func(*call) bool) {
+// interrupt ends the calls selected by which with an error, because they will not get a result.
+func (e *Encoder) interrupt(which func(*call) bool) {
 	for _, c := range e.calls {
 		if c.done || !c.begun || !which(c) {
 			continue
@@ -398,7 +408,6 @@ func (e *Encoder) drop(which func(*call) bool) {
 		c.done = true
 		e.w.result(c, &outcome{content: interruptedContent, failed: true, code: lathe.CodeInterrupted, message: interruptedText})
 	}
-
 }
 
 // AppendEnd ends the stream after the last event: the run has ended, waits for an approval or a result, or was interrupted. Further calls
@@ -410,7 +419,7 @@ func (e *Encoder) end() {
 	end := e.ending()
 	e.closeBlock()
 	waits := end.finish == finishToolCalls
-	e.drop(func(c *call) bool { return !waits || !c.ready })
+	e.interrupt(func(c *call) bool { return !waits || !c.ready })
 	for _, c := range e.calls {
 		if waits && (c.begun || c.carried) && !c.done {
 			end.pending = append(end.pending, c)

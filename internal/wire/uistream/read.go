@@ -1,9 +1,9 @@
 package uistream
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -55,10 +55,10 @@ type ParseOptions struct {
 // A parser is the state of one ParseRequest.
 type parser struct {
 	wire.Reader
-	limits Limits
-	keep   bool
-	out    *Request
-	thread thread
+	limits        Limits
+	keepReasoning bool
+	out           *Request
+	thread        thread
 }
 
 // ParseRequest parses a request. Its messages are a history that can be sent to a model: each call has exactly one result, directly after
@@ -66,7 +66,7 @@ type parser struct {
 func ParseRequest(body []byte, opts *ParseOptions) (*Request, error) {
 	p := &parser{Reader: wire.NewReader(body), out: &Request{}}
 	if opts != nil {
-		p.limits, p.keep = opts.Limits, opts.KeepReasoning
+		p.limits, p.keepReasoning = opts.Limits, opts.KeepReasoning
 	}
 	if err := p.parse(p.read); err != nil {
 		return nil, err
@@ -97,10 +97,12 @@ func (p *parser) read(o wire.Object) {
 	if o.Get("resume") != nil {
 		p.resumes(o)
 	}
-	if p.out.Messages = p.thread.history(); len(p.out.Messages) == 0 {
+	p.out.Messages = p.thread.history()
+	if len(p.out.Messages) == 0 {
 		o.Fail("messages", "There are no messages: a run starts from one at least.")
 	}
-	if p.out.Last = p.thread.waiting(); p.out.Last == nil && len(p.thread.approvals) > 0 {
+	p.out.Last = p.thread.waiting()
+	if p.out.Last == nil && len(p.thread.approvals) > 0 {
 		o.Fail("resume", "It answers an interrupt, but the messages do not end with the assistant's message whose call was interrupted: send the whole history.")
 	}
 }
@@ -178,11 +180,8 @@ func (p *parser) resumes(o wire.Object) {
 		answer := p.Object("", el, names)
 		a := Approval{ID: p.limits.identifier(answer, "interruptId"), Approved: answer.OptString("status") == "resolved"}
 		payload := answer.Get("payload")
-		approved := rawjson.At(payload, "approved")
-		for _, no := range []string{"false", `"deny"`, `"denied"`} {
-			a.Approved = a.Approved && string(payload) != no
-		}
-		a.Approved = a.Approved && !bytes.Equal(approved, []byte("false"))
+		denied := slices.Contains([]string{"false", `"deny"`, `"denied"`}, string(payload)) || string(rawjson.At(payload, "approved")) == "false"
+		a.Approved = a.Approved && !denied
 		p.thread.approvals = append(p.thread.approvals, a)
 	}
 }

@@ -15,38 +15,38 @@ func (p *parser) assistant(o wire.Object, content string) {
 	if o.Get("metadata") != nil {
 		t.lastRun = p.limits.name(o.Object("metadata", names), "runId")
 	}
-	turn := func() { t.add(lathe.Message{Role: lathe.RoleAssistant}) }
-	add := func(part lathe.Part) {
-		m := &t.messages[len(t.messages)-1]
-		m.Parts = append(m.Parts, part)
-	}
-	turn()
-	steps, answered := false, false
+	t.addTurn()
+	hasSteps := false // the message has step-start parts
+	answered := false // a call of the turn has a result
 	for typ, part := range p.parts(o, content) {
 		switch {
 		case typ == "step-start":
-			if steps = true; len(t.messages[len(t.messages)-1].Parts) > 0 {
-				turn()
+			hasSteps = true
+			if len(t.last().Parts) > 0 {
+				t.addTurn()
 			}
 		case typ == "text":
 			s := text(part.Object, part.text, "max_answer_text", p.limits.MaxAnswerText)
 			if s == "" {
 				continue
 			}
-			if answered && !steps { // without steps, text after a result belongs to a later turn
-				turn()
+			if answered && !hasSteps { // without steps, text after a result belongs to a later turn
+				t.addTurn()
 				answered = false
 			}
-			add(lathe.Text{Text: s, Commentary: isCommentary(part.Get("providerMetadata"))})
+			t.addPart(lathe.Text{Text: s, Commentary: isCommentary(part.Get("providerMetadata"))})
 		case typ == "reasoning":
 			s := text(part.Object, "text", "max_answer_text", p.limits.MaxAnswerText)
-			if p.out.Reasoning = true; p.keep && s != "" {
-				add(lathe.Reasoning{Text: s})
+			p.out.Reasoning = true
+			if p.keepReasoning && s != "" {
+				t.addPart(lathe.Reasoning{Text: s})
 			}
 		case typ == "tool-call":
-			answered = p.modelCall(part) || answered
+			c := p.modelCall(part)
+			answered = answered || c.result != nil
 		case typ == "dynamic-tool" || strings.HasPrefix(typ, "tool-") && typ != "tool-result":
-			answered = p.toolPart(typ, part.Object) || answered
+			c := p.toolPart(typ, part.Object)
+			answered = answered || c.result != nil
 		case typ == "file" || ignored(typ): // parts that are not sent to a model: files of an answer, and parts for the page only
 		default:
 			part.Fail("type", "A part of an assistant message is text, reasoning, a tool or a file.")
@@ -96,8 +96,8 @@ func value(o wire.Object, name, absent, limit string, most int) string {
 	return s
 }
 
-// toolPart parses a tool part of a UI message. It reports whether the part contains a result.
-func (p *parser) toolPart(typ string, o wire.Object) bool {
+// toolPart adds the call in a tool part of a UI message, with its result if the part has one.
+func (p *parser) toolPart(typ string, o wire.Object) *readCall {
 	name, static := strings.CutPrefix(typ, "tool-")
 	if !static {
 		name = o.OptString("toolName")
@@ -109,15 +109,15 @@ func (p *parser) toolPart(typ string, o wire.Object) bool {
 	}
 	c.call.Arguments = p.limits.arguments(o, input)
 	state := o.OptString("state")
+	var decision *Approval
 	if o.Get("approval") != nil {
-		p.approvalOf(c, o.Object("approval", names))
+		decision = p.decision(c, o.Object("approval", names))
 	}
-	given := c.approval
-	c.approval = nil
 	switch state {
 	case "input-streaming", "input-available", "approval-requested":
 	case "approval-responded":
-		if c.approval = given; given == nil {
+		c.approval = decision
+		if decision == nil {
 			o.Fail("approval", "It says whether the call was approved.")
 		}
 	case "output-available":
@@ -129,27 +129,29 @@ func (p *parser) toolPart(typ string, o wire.Object) bool {
 	default:
 		o.Fail("state", "It is no state of a tool's part.")
 	}
-	return p.addCall(o, c)
+	p.addCall(o, c)
+	return c
 }
 
-// addCall adds a call to the last message. It reports whether the call has a result.
-func (p *parser) addCall(o wire.Object, c *readCall) bool {
+// addCall adds a call to the last message.
+func (p *parser) addCall(o wire.Object, c *readCall) {
 	if c.result != nil {
 		c.result.CallID, c.result.Name = c.call.ID, c.call.Name
 	}
 	if !p.thread.call(c) {
 		o.Fail("toolCallId", "duplicate toolCallId: another call has the same id.")
 	}
-	return c.result != nil
 }
 
-// approvalOf parses the approval in a part, which is a request or a decision.
-func (p *parser) approvalOf(c *readCall, o wire.Object) {
+// decision parses the approval in the part of a call. It returns nil if the approval was only requested.
+func (p *parser) decision(c *readCall, o wire.Object) *Approval {
 	c.asked = p.limits.identifier(o, "id")
 	reason := text(o, "reason", "max_text", p.limits.MaxText)
-	if approved := o.OptBool("approved"); approved != nil {
-		c.approval = &Approval{ID: c.asked, CallID: c.call.ID, Approved: *approved, Reason: reason}
+	approved := o.OptBool("approved")
+	if approved == nil {
+		return nil
 	}
+	return &Approval{ID: c.asked, CallID: c.call.ID, Approved: *approved, Reason: reason}
 }
 
 // failed converts the text of a failure to a result for the model: the error object of this server if the text is one, otherwise
@@ -183,9 +185,8 @@ var known = map[lathe.Code]bool{
 	lathe.CodeTooManyCalls: true, lathe.CodeIncompleteCall: true,
 }
 
-// modelCall parses a call in the form of models' messages. It reports whether the part also contains the result, as those of assistant-ui
-// do.
-func (p *parser) modelCall(of part) bool {
+// modelCall adds a call in the form of models' messages, with its result if the part has one, as those of assistant-ui do.
+func (p *parser) modelCall(of part) *readCall {
 	c := p.callHead(of.Object, "toolCallId", of.OptString("toolName"))
 	input := "args"
 	for _, name := range []string{"input", "argsText"} {
@@ -197,27 +198,28 @@ func (p *parser) modelCall(of part) bool {
 	if rawjson.At(of.raw, "result") != nil {
 		c.result, c.own = p.modelResult(of), true
 	}
-	return p.addCall(of.Object, c)
+	p.addCall(of.Object, c)
+	return c
 }
 
 // modelResult parses the result of a call in one of its forms.
 func (p *parser) modelResult(of part) *lathe.ToolResult {
 	o, name := of.Object, "result"
-	bad := string(o.Get("isError")) == "true"
+	isError := string(o.Get("isError")) == "true"
 	if rawjson.At(of.raw, name) == nil {
 		name = "output"
 		if v := o.Get(name); rawjson.At(v, "value") != nil && rawjson.At(v, "type") != nil {
 			typ := rawjson.TextAt(v, "type")
-			bad = bad || strings.HasPrefix(typ, "error") || typ == "execution-denied"
+			isError = isError || strings.HasPrefix(typ, "error") || typ == "execution-denied"
 			o, name = o.Object(name, names), "value"
 		}
 	}
-	return resultOf(p.limits.output(o, name), bad)
+	return resultOf(p.limits.output(o, name), isError)
 }
 
-// resultOf returns a result with content or, if bad is set, with the failure whose text is content.
-func resultOf(content string, bad bool) *lathe.ToolResult {
-	if bad {
+// resultOf returns a result with content or, if isError is set, with the failure whose text is content.
+func resultOf(content string, isError bool) *lathe.ToolResult {
+	if isError {
 		return failed(content)
 	}
 	return &lathe.ToolResult{Content: content}
@@ -228,7 +230,8 @@ func (p *parser) toolMessage(o wire.Object, content string) {
 	p.thread.closed = false
 	if o.Get("toolCallId") != nil { // the form of AG-UI
 		result := p.limits.output(o, content)
-		p.answer(o, resultOf(result, rawjson.Text(o.Get("error")) != "" || isObject(result) && strings.HasPrefix(result, `{"ok":false,"error":{"code":`)))
+		isError := rawjson.Text(o.Get("error")) != "" || isObject(result) && strings.HasPrefix(result, `{"ok":false,"error":{"code":`)
+		p.answer(o, resultOf(result, isError))
 		return
 	}
 	for typ, part := range p.parts(o, content) {

@@ -49,7 +49,10 @@ func (p *parser) message(o wire.Object) {
 // spoken adds a message of a user or of the system: its texts and, for a user, files.
 func (p *parser) spoken(role lathe.Role, o wire.Object, content, limit string, most int) {
 	m := lathe.Message{Role: role}
-	user := role == lathe.RoleUser
+	user, allowed := role == lathe.RoleUser, "text"
+	if user {
+		allowed = "text or a file"
+	}
 	for typ, part := range p.parts(o, content) {
 		switch {
 		case typ == "text":
@@ -63,7 +66,7 @@ func (p *parser) spoken(role lathe.Role, o wire.Object, content, limit string, m
 			m.Parts = append(m.Parts, p.limits.file(part.Object))
 		case ignored(typ):
 		default:
-			part.Fail("type", "A part of a %s message is text%s.", role, map[bool]string{true: " or a file"}[user])
+			part.Fail("type", "A part of a %s message is %s.", role, allowed)
 		}
 	}
 	if user && len(m.Parts) == 0 {

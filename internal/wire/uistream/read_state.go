@@ -13,14 +13,15 @@ import (
 func (p *parser) transport(o wire.Object) {
 	s := &State{into: -1}
 	p.out.State = s
-	given := false
+	hasMessages := false
 	if o.Get("state") != nil {
 		state := o.Object("state", names)
-		if given = state.Get("messages") != nil; given {
+		hasMessages = state.Get("messages") != nil
+		if hasMessages {
 			p.readState(s, state)
 		}
 	}
-	if !given {
+	if !hasMessages {
 		s.set([]byte("[]"), "messages")
 	}
 	atMost(o, "commands", "commands", "max_messages", p.limits.MaxMessages)
@@ -68,7 +69,8 @@ func ParseResume(body []byte, limits Limits) (*Resume, error) {
 	out := &Resume{}
 	if err := p.parse(func(o wire.Object) {
 		p.head(o)
-		if out.ID = p.out.ID; out.ID == "" {
+		out.ID = p.out.ID
+		if out.ID == "" {
 			o.Fail("threadId", "It is required: it names the conversation.")
 		}
 		if rawjson.Kind(o.Get("state")) != '{' { // the page has no state
@@ -81,7 +83,8 @@ func ParseResume(body []byte, limits Limits) (*Resume, error) {
 			return
 		}
 		p.readState(out.State, state)
-		if out.State.calls = nil; !p.thread.closed {
+		out.State.calls = nil
+		if !p.thread.closed {
 			out.State.run = p.thread.lastRun
 		}
 	}); err != nil {

@@ -10,13 +10,15 @@ import (
 // A thread is a conversation during parsing: messages without results, and their results separately.
 type thread struct {
 	messages  []lathe.Message
-	calls     map[string]*readCall
-	order     []*readCall
-	approvals []Approval // those of AG-UI, which have no call id
-	lastID    string     // id of the last assistant message
-	lastRun   string
-	lastFrom  int // index in messages at which the last assistant message begins
-	closed    bool
+	calls     map[string]*readCall // by id
+	order     []*readCall          // the same calls in their order
+	approvals []Approval           // those of AG-UI, which have no call id
+
+	// The last assistant message of the request, which becomes one message for each of its steps:
+	lastID   string
+	lastRun  string // id of its run
+	lastFrom int    // index in messages at which it begins
+	closed   bool   // a message of the user follows it
 }
 
 // A readCall is a call in the request, with its result if there is one.
@@ -31,6 +33,15 @@ type readCall struct {
 
 func (t *thread) add(m lathe.Message) { t.messages = append(t.messages, m) }
 
+// addTurn adds an assistant message without parts.
+func (t *thread) addTurn() { t.add(lathe.Message{Role: lathe.RoleAssistant}) }
+
+// last returns the last message.
+func (t *thread) last() *lathe.Message { return &t.messages[len(t.messages)-1] }
+
+// addPart adds a part to the last message.
+func (t *thread) addPart(p lathe.Part) { t.last().Parts = append(t.last().Parts, p) }
+
 // call adds a call to the last message. It returns false if another call has the same id.
 func (t *thread) call(c *readCall) bool {
 	if t.calls == nil {
@@ -40,8 +51,7 @@ func (t *thread) call(c *readCall) bool {
 		return false
 	}
 	c.message = len(t.messages) - 1
-	m := &t.messages[c.message]
-	m.Parts = append(m.Parts, c.call)
+	t.addPart(c.call)
 	t.calls[c.call.ID] = c
 	t.order = append(t.order, c)
 	return true
@@ -84,11 +94,11 @@ func (t *thread) waiting() *Waiting {
 		return nil
 	}
 	w := &Waiting{MessageID: t.lastID, RunID: t.lastRun, Results: map[string]lathe.Output{}}
-	last := slices.IndexFunc(t.order, func(c *readCall) bool { return c.message >= t.lastFrom })
-	if last < 0 {
+	first := slices.IndexFunc(t.order, func(c *readCall) bool { return c.message >= t.lastFrom })
+	if first < 0 {
 		return nil
 	}
-	for _, c := range t.order[last:] {
+	for _, c := range t.order[first:] {
 		w.Calls = append(w.Calls, OpenCall{ToolCall: c.call, Approval: c.asked})
 		switch {
 		case c.approval != nil:

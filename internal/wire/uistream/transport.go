@@ -8,20 +8,24 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// A transportWriter writes assistant-ui's AssistantTransport, in which parts are distinguished by their index.
+// A transportWriter writes assistant-ui's AssistantTransport, in which parts are distinguished by their index:
+//
+//	data: {"type":"part-start","path":[],"part":{"type":"text"}}
+//	data: {"type":"text-delta","path":[0],"textDelta":"It is "}
 type transportWriter struct {
 	*output
-	parts int
+	parts int // number of parts begun
 	open  int // index of the open block
 }
 
 func (*transportWriter) knowsOpen() bool { return false }
 
-// message appends a frame about the message as a whole, at a frame about one of its parts.
+// message appends a frame about the message as a whole.
 func (w *transportWriter) message(typ string, members ...any) {
 	w.dst = w.opened(typ).Lit(`,"path":[]`).Fields(members...).EndEvent()
 }
 
+// at appends a frame about the part with an index.
 func (w *transportWriter) at(part int, typ string, members ...any) {
 	w.dst = w.opened(typ).Arr("path").Int(int64(part)).Lit("]").Fields(members...).EndEvent()
 }

@@ -108,28 +108,32 @@ type OpenCall struct {
 // An Encoder encodes the events of one run, in order, as one stream. It accepts live events, stored events (in which complete messages
 // replace the deltas of text), or stored events followed by live ones, and the reverse. It is used by one goroutine at a time.
 type Encoder struct {
-	w    writer
-	opts Options
-	sse  bool
-	// inOrder is set if calls are streamed in order. live is the id of the call of the turn that is streamed while it is written.
-	inOrder bool
-	live    string
+	w       writer
+	opts    Options
+	sse     bool // the protocol has server-sent events
+	inOrder bool // calls are streamed in order; see Options.Approvals
 
-	begun, ended bool
-	head         head
-	turn         int
-	inStep       bool // a step was begun and not ended
-	step         step
+	// The phases of the stream:
+	begun  bool
+	inStep bool  // a step was begun and not ended
+	block  block // the open block
+	ended  bool
 
-	block  block
-	blocks int // number of blocks in this turn
+	head     head
+	paused   *event.RunPaused // the last one, unless the run was resumed after it
+	finished *event.RunFinished
+	calls    calls // of the run
+	out      output
+	lastID   int64 // the largest id of an appended event
+
+	// The current step:
+	turn   int
+	step   step
+	blocks int // number of blocks begun in it
+
+	// The current attempt of a model call:
 	streak streak
-
-	calls  calls
-	paused *event.RunPaused
-	over   *event.RunFinished
-	out    output
-	lastID int64
+	live   string // id of the call that is streamed while the model writes it, if calls are in order
 }
 
 // A head is the data of a run for the beginning of its stream.
@@ -159,10 +163,10 @@ const (
 
 // A streak records which deltas of one attempt of a model call were received.
 type streak struct {
-	next  int64      // number of the next delta
-	any   bool       // a delta was written
-	holed bool       // deltas are missing: the rest is written when the message is complete
-	bytes [kinds]int // number of bytes written, by kind
+	next    int64      // number of the next delta
+	any     bool       // a delta was written
+	missing bool       // a delta is missing: it and those after it are written when the message is complete
+	bytes   [kinds]int // number of bytes written, by kind
 }
 
 // A call is the state of one tool call in the stream.
@@ -172,10 +176,10 @@ type call struct {
 	name     string
 	index    int  // index of its part, for protocols that have one
 	sent     int  // number of bytes of the arguments written
-	carried  bool // shown by an earlier stream
+	carried  bool // shown by an earlier stream, or left to a later one
 	begun    bool // its beginning was written in this stream
 	ready    bool // its arguments are complete
-	done     bool
+	done     bool // its result was written
 	approval string
 	args     string // complete arguments, once ready is set
 	expires  string
@@ -257,7 +261,8 @@ func NewEncoder(p Protocol, opts *Options) *Encoder {
 	}
 	for i := range e.opts.Open {
 		o := &e.opts.Open[i]
-		e.calls = append(e.calls, &call{id: o.ID, shown: o.ID, name: shownName(o.Name, ""), carried: true, begun: e.w.knowsOpen() && !o.Unsent, ready: e.w.knowsOpen() && !o.Unsent,
+		known := e.w.knowsOpen() && !o.Unsent
+		e.calls = append(e.calls, &call{id: o.ID, shown: o.ID, name: shownName(o.Name, ""), carried: true, begun: known, ready: known,
 			args: o.Arguments, approval: o.Approval})
 	}
 	return e

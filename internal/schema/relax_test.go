@@ -76,7 +76,7 @@ func TestRelaxLooksAtEachSchemaOnce(t *testing.T) {
 		raw := strings.Repeat(`{"oneOf":[{"not":{"contains":`, depth) + `{"pattern":"(?P<id>x)"}` + strings.Repeat(`}}]}`, depth)
 		of := newRelaxation([]byte(raw))
 		of.schema(nil, []byte(raw), "")
-		return of.looked
+		return of.scanned
 	}
 	if once, twice := looked(30), looked(60); twice > 2*once {
 		t.Errorf("looked at %d schemas for a depth of 30, %d for 60", once, twice)

@@ -43,23 +43,23 @@ func hasNull(raw []byte) bool {
 
 // A relaxation rewrites one schema for [Relax].
 type relaxation struct {
-	verdicts map[string]error // pattern → why it is removed, or nil
-	size     int              // bytes of the retained patterns
-	found    map[*byte]contents
-	bad      bool // the schema has a pattern that is removed
-	looked   int  // number of schemas and lists of schemas examined to fill found
-	left     []string
+	verdicts map[string]error   // why a pattern is removed, or nil, by pattern
+	size     int                // bytes of the retained patterns
+	contents map[*byte]contents // of each schema and list of schemas, by the address of the first byte of its text
+	removes  bool               // the whole schema has a pattern that is removed
+	scanned  int                // number of schemas and lists of schemas examined to fill contents
+	left     []string           // the location of each removed part, and the reason
 }
 
-// contents describes a schema, or a list of schemas. found has it by the address of the first byte of its text.
+// contents describes a schema, or a list of schemas.
 type contents struct {
-	bad    bool // contains a pattern that is removed
-	refers bool // contains a reference, which may lead to such a pattern
+	removes bool // contains a pattern that is removed
+	refers  bool // contains a reference, which may lead to such a pattern
 }
 
 func newRelaxation(raw []byte) *relaxation {
-	t := &relaxation{verdicts: map[string]error{}, found: map[*byte]contents{}}
-	t.bad = t.look(raw[rawjson.SkipSpace(raw, 0):]).bad
+	t := &relaxation{verdicts: map[string]error{}, contents: map[*byte]contents{}}
+	t.removes = t.scan(raw[rawjson.SkipSpace(raw, 0):]).removes
 	return t
 }
 
@@ -88,11 +88,11 @@ func (t *relaxation) check(expr string) error {
 	return err
 }
 
-// look records the contents of a schema, or of a list of schemas, and of everything in it.
-func (t *relaxation) look(v []byte) (c contents) {
+// scan records the contents of a schema, or of a list of schemas, and of everything in it.
+func (t *relaxation) scan(v []byte) (c contents) {
 	add := func(e []byte) {
-		in := t.look(e)
-		c.bad, c.refers = c.bad || in.bad, c.refers || in.refers
+		in := t.scan(e)
+		c.removes, c.refers = c.removes || in.removes, c.refers || in.refers
 	}
 	switch v[0] {
 	case '[':
@@ -105,9 +105,9 @@ func (t *relaxation) look(v []byte) (c contents) {
 			case name == "$ref", name == "$dynamicRef":
 				c.refers = true
 			case name == "pattern":
-				c.bad = e[0] == '"' && t.check(rawjson.Text(e)) != nil || c.bad
+				c.removes = e[0] == '"' && t.check(rawjson.Text(e)) != nil || c.removes
 			case e[0] == '{' && slices.Contains(schemasByName, name):
-				c.bad = name == "patternProperties" && t.badName(e) || c.bad
+				c.removes = name == "patternProperties" && t.removesName(e) || c.removes
 				for _, member := range rawjson.Members(e) {
 					add(member)
 				}
@@ -118,23 +118,23 @@ func (t *relaxation) look(v []byte) (c contents) {
 	default:
 		return c
 	}
-	t.looked++
-	t.found[&v[0]] = c
+	t.scanned++
+	t.contents[&v[0]] = c
 	return c
 }
 
-// unsure reports whether a pattern is removed from a schema, or possibly from one that it refers to.
-func (t *relaxation) unsure(v []byte) bool {
-	c := t.found[&v[0]]
-	return c.bad || t.bad && c.refers
+// mayRemove reports whether a pattern is removed from a schema, or possibly from one that it refers to.
+func (t *relaxation) mayRemove(v []byte) bool {
+	c := t.contents[&v[0]]
+	return c.removes || t.removes && c.refers
 }
 
-// badName reports whether a name in patternProperties is a pattern that is removed.
-func (t *relaxation) badName(named []byte) (bad bool) {
+// removesName reports whether a name in patternProperties is a pattern that is removed.
+func (t *relaxation) removesName(named []byte) (removes bool) {
 	for key := range rawjson.Members(named) {
-		bad = t.check(rawjson.Text(key)) != nil || bad
+		removes = t.check(rawjson.Text(key)) != nil || removes
 	}
-	return bad
+	return removes
 }
 
 func has(obj []byte, name string) bool {
@@ -147,9 +147,9 @@ func (t *relaxation) schema(dst, raw []byte, at string) []byte {
 		return append(dst, raw...)
 	}
 	branches := rawjson.At(raw, "if")
-	isUnsure := branches != nil && t.unsure(branches)
+	unsureCondition := branches != nil && t.mayRemove(branches)
 	names := rawjson.At(raw, "patternProperties")
-	isOpen := t.badName(names)
+	removesNames := t.removesName(names)
 	return rawjson.AppendEdited(dst, raw, func(name string, v []byte) (key, to []byte, keep bool) {
 		place := strings.TrimPrefix(at+"."+name, ".")
 		reason := ""
@@ -161,24 +161,24 @@ func (t *relaxation) schema(dst, raw []byte, at string) []byte {
 				}
 			}
 		case "not", "contains":
-			if t.unsure(v) {
+			if t.mayRemove(v) {
 				reason = "it holds a pattern that is left out"
 			}
 		case "if", "then", "else":
-			if isUnsure {
+			if unsureCondition {
 				reason = "its condition holds a pattern that is left out"
 			}
 		case "additionalProperties":
-			if isOpen {
+			if removesNames {
 				reason = "a pattern for names is left out"
 			}
 		case "unevaluatedProperties", "unevaluatedItems":
-			if t.unsure(raw) {
+			if t.mayRemove(raw) {
 				reason = "a pattern that may decide what is evaluated is left out"
 			}
 		case "oneOf":
 			switch {
-			case !t.unsure(v):
+			case !t.mayRemove(v):
 			case has(raw, "anyOf"):
 				reason = "it holds a pattern that is left out"
 			default:
