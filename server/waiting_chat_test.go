@@ -359,7 +359,7 @@ func TestEqualRequestAfterARestart(t *testing.T) {
 	if again := second.complete(true, ask); again.runID != got.runID || again.text == "" || again.reason != "awaiting_approval" {
 		t.Errorf("%+v, want the run %s", again, got.runID)
 	}
-	second.answerOnly("approve")
+	second.decideOnly("approve") // 202 while a process claims the run to look at it
 	second.watchUntil(got.runID, 0, func(e *told) bool { return e.Type == "RunFinished" })
 	second.rest(got.runID)
 	if done := second.complete(true, ask); done.runID != got.runID || done.reason != "answered" || second.log.wrote.Load() != 1 {
