@@ -24,7 +24,7 @@ export default async function ({ page, view, base, check, axe, shot, context, wa
   await other.waitForSelector(".card .approve", { state: "detached" });
   await page.waitForSelector("#stop", { state: "hidden" });
   const run = await page.evaluate(async () => (await (await fetch("/api/runs")).json()).data[0]), took = Date.parse(run.ended) - Date.parse(run.started);
-  await page.waitForFunction((want) => [...document.querySelectorAll(".turn.assistant > .meta .num")].some((el) => el.textContent === want), took < 1000 ? `${took} ms` : `${(took / 1000).toFixed(1)} s`); // the time of the run, not of the page
+  await page.waitForFunction((want) => [...document.querySelectorAll(".turn.assistant > .meta .num")].some((el) => el.textContent === want), took < 1000 ? `${took} ms` : `${Number((took / 1000).toFixed(1))} s`); // the time of the run, not of the page
   if (view.width > 1300) await page.locator(".chats .chat-state.wait").waitFor({ state: "detached" });
   await axe("approved");
   await shot("approved");
