@@ -32,6 +32,11 @@ export default async function ({ page, base, check, axe, shot, view }) {
   check("the group", /3 calls in one step: 2 completed, 1 failed/.test(await page.locator(".tool-group > .meta").textContent()));
   check("why it failed", (await page.locator(".tool.failed").textContent()).includes("disk full"));
   const failure = page.locator(".tool.failed .failure");
+  check("it is folded", await failure.count(), 0);
+  if (!view.isMobile) check("to one line", await page.locator(".tool.failed > summary").evaluate((el) => el.offsetHeight < 50));
+  await axe("folded");
+  await shot("folded");
+  await page.locator(".tool.failed > summary").press("Enter");
   check("its message and its code in words", (await failure.innerText()).replace(/\s+/g, " "), "Error: disk full at /srv/tool.py:42 execution failed");
   await page.locator(".tool.failed").getByRole("button", { name: "Raw" }).click();
   check("as the model got it", (await page.locator(".tool.failed .json pre").last().textContent()).includes('"code": "execution_failed"'));

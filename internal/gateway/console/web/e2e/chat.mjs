@@ -7,6 +7,7 @@ export const args = ["--store", "memory"];
 export default async function ({ page, base, check, axe, shot, view }) {
   const choose = async (name) => { // of the menu of the chat, by keyboard
     await page.locator("#chat-menu").press("Enter");
+    await page.waitForFunction(() => document.activeElement.id === "options"); // the first entry has the focus
     await page.getByRole("menuitem", { name, exact: true }).press("Enter");
   };
   await page.goto(base);
@@ -40,6 +41,16 @@ export default async function ({ page, base, check, axe, shot, view }) {
     await page.fill(".chats input", "");
     await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 2);
     check("the days of the list", await page.locator(".chats h3").allTextContents(), ["Today"]);
+    await page.getByRole("button", { name: "List of chats" }).press("Enter");
+    await page.waitForSelector(".chats", { state: "detached" });
+    await page.reload();
+    await page.locator(".chats-fold[aria-expanded=false]").waitFor();
+    check("the list stays folded", await page.locator(".chats").count(), 0);
+    await axe("a folded list of chats");
+    await shot("folded");
+    await page.getByRole("button", { name: "List of chats" }).press("Enter");
+    await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 2);
+    check("the focus stays", await page.evaluate(() => document.activeElement.className.includes("chats-fold")));
     await choose("Pin");
     await page.locator(".chats li .pinned").waitFor();
     check("the pinned chat is the first", (await page.locator(".chats .chat-name").first().textContent()).endsWith("say **bold**"));

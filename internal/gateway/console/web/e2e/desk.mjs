@@ -79,7 +79,7 @@ export default async function ({ page, context, base, view, check, axe, shot, wa
   check("it is said", (await page.locator("#spoken").textContent()).includes("A call of calculator waits for your approval."));
   check("the icon is marked", await page.evaluate(async () => { const icon = document.querySelector("link[rel=icon]"); return icon.href.includes("/assets/waiting-") && (await fetch(icon.href)).ok; }));
   await page.locator(".waiting-link").click();
-  await page.locator(".card .approve").waitFor();
+  await page.locator(".card .approve:enabled").waitFor(); // once the question is there
   const boxes = await page.locator(".card").first().evaluate((card) => [".approve", ".deny", ".exact"].map((s) => card.querySelector(s).getBoundingClientRect().bottom <= innerHeight));
   check("arguments and both buttons are on the first screen", boxes, [true, true, true]);
   await axe("approvals");

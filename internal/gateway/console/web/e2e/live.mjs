@@ -36,6 +36,18 @@ export default async function ({ page, base, check, axe, shot }) {
   await page.goto(`${base}runs/${long}?tab=timeline`);
   await page.locator(".timeline-row .timeline-tokens", { hasText: /^\d+ of 5,000$/ }).waitFor();
   await page.locator(".run-live").getByText(/t__slow \(\d+ of 5,000\) runs/).waitFor();
+  const bar = page.locator(".timeline-row .bar.runs");
+  await bar.locator(".bar-part", { hasText: /^\d+ %$/ }).waitFor({ state: "attached" });
+  check("a bar that runs is striped and open at its end", await bar.evaluate((el) => [getComputedStyle(el).backgroundImage.startsWith("repeating-linear-gradient"), getComputedStyle(el).borderRightStyle]), [true, "dashed"]);
+  check("the legend names it", (await page.locator(".timeline-key li").allInnerTexts()).includes("still running"));
+  if (page.viewportSize().width >= 1280) {
+    const detail = page.getByRole("article", { name: "Chosen span" });
+    await detail.locator("b", { hasText: "t__slow" }).waitFor();
+    check("the row that runs is followed", await page.locator(".timeline-row.shown .timeline-label").innerText().then((t) => t.startsWith("t__slow")));
+    await page.locator(".timeline-row").first().click();
+    await detail.locator("b", { hasText: "fake" }).waitFor();
+  }
+  await shot("progress");
   await axe("a tool that reports");
   await call(base, "POST", `api/runs/${long}/cancel`);
   await settle(base, long);

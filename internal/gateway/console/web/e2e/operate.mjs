@@ -58,6 +58,39 @@ export default async function operate({ page, context, base, view, server: lathe
   await page.keyboard.press("a");
   await page.locator(".approval-decided").getByText("calculator was approved by you.").waitFor();
   check("the focus is not lost", await page.evaluate(() => document.activeElement?.tagName !== "BODY"));
+  check("model and key are on the card", [/Model\s+sim\/demo/.test(text) || text.includes("sim/demo"), /Key\s/.test(text)], [true, true]);
+
+  // A call cannot be approved before its question, or why it cannot be read, is shown. Equal calls lead to each other.
+  const asked = (url) => url.searchParams.has("questions") && url.pathname === "/api/runs";
+  let answer;
+  const held = new Promise((resolve) => { answer = resolve; });
+  await page.route(asked, async (route) => { await held; await route.fulfill({ status: 403, contentType: "application/problem+json", body: JSON.stringify({ status: 403, detail: "Not for this key." }) }); });
+  await start(page, base);
+  await card.getByText("loading…", { exact: true }).waitFor();
+  check("no approval before the question", [await card.locator(".approve").isDisabled(), await card.locator(".deny").isDisabled()], [true, false]);
+  await axe("a question that is being read");
+  answer();
+  await card.getByText("The run cannot be read: Not for this key.").waitFor();
+  check("it can be approved without the question", await card.locator(".approve").isEnabled());
+  await axe("a question that cannot be read");
+  await page.unroute(asked);
+  await card.getByRole("button", { name: "Try again" }).press("Enter");
+  await card.getByText("What is 7 + 35?").waitFor();
+  await start(page, base);
+  await card.nth(1).waitFor();
+  await card.nth(1).getByText("Same tool and arguments as another waiting call").waitFor();
+  await axe("equal calls");
+  await shot("equal");
+  await card.nth(1).getByRole("button", { name: "Show that call" }).press("Enter");
+  check("the other one has the focus", await card.nth(0).evaluate((el) => el === document.activeElement));
+  await page.keyboard.press("r");
+  await page.waitForFunction(() => document.querySelectorAll(".approval-list .card").length === 1);
+  check("one call is equal to none", await card.locator(".approval-same").count(), 0);
+  await card.focus();
+  await page.keyboard.press("r");
+  await page.waitForFunction(() => !document.querySelector(".approval-list .card"));
+  await page.reload();
+  await page.getByText("No call waits for you.").waitFor();
 
   // Edit: what cannot be sent is refused before it is sent; the rest decides the call.
   await start(page, base);

@@ -42,6 +42,7 @@ export default async function ({ page, context, base, server, watch, check, axe,
   const inbox = await context.newPage();
   await watch(inbox);
   await inbox.goto(`${base}approvals`);
+  await inbox.locator(".card .approve:enabled").waitFor(); // once the question is there
   await inbox.getByRole("button", { name: "Approve", exact: true }).press("Enter");
   await inbox.locator(".approval-decided").getByText("calculator was approved by you.").waitFor();
   await settle(base, id);

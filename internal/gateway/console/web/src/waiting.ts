@@ -8,6 +8,9 @@ import { connection, get, isGone, Refusal, session } from "./api";
 // waitingCount is the number of calls that wait for a decision of this person.
 export const waitingCount = signal(0);
 
+// waitingChats has the ids of the chats whose calls wait for a decision of this person.
+export const waitingChats = signal<ReadonlySet<string>>(new Set());
+
 // blockedCount is the number of tools that are blocked until this person has looked at their definitions.
 export const blockedCount = signal(0);
 
@@ -25,7 +28,9 @@ const every = 10_000, everyServers = 10_000; // ms
 let known: Set<string> | undefined;
 
 async function look() {
-  const { data } = await get<{ data: { run_id: string; tool_call_id: string; tool: string }[] }>("api/approvals");
+  const { data } = await get<{ data: { run_id: string; session_id?: string; tool_call_id: string; tool: string }[] }>("api/approvals");
+  const chats = data.flatMap((w) => w.session_id ?? []);
+  if (chats.length !== waitingChats.value.size || chats.some((id) => !waitingChats.value.has(id))) waitingChats.value = new Set(chats);
   waitingCount.value = data.length;
   const now = new Set(data.map((w) => `${w.run_id} ${w.tool_call_id}`));
   const fresh = data.filter((w) => known && !known.has(`${w.run_id} ${w.tool_call_id}`));

@@ -30,6 +30,7 @@ test("the legend has the colours of the spans only", () => {
   const retried = events([0, "ModelCallStarted", { attempt: 1 }], [1, "ModelCallFinished", { status: "error", latency_ms: 1 }], [1, "ModelCallStarted", { attempt: 2 }], [502, "ModelCallFinished", { status: "error", latency_ms: 1 }]);
   assert.deepEqual([...coloursOf(spansOf(retried))].sort(), ["failed", "model", "pause"]);
   assert.deepEqual([...coloursOf(spansOf(events([0, "ToolCallPlanned", call], [1, "ApprovalRequested", call])))].sort(), ["approval", "tool"]);
+  assert.deepEqual([...coloursOf(spansOf(events([0, "ToolCallPlanned", call])))].sort(), ["running", "tool"]);
   assert.deepEqual([...coloursOf(spansOf(events([0, "ToolCallPlanned", call], [90, "ToolCallExecuted", { ...call, success: true, latency_ms: 30 }], [100, "ToolCallResult", { ...call, status: "ok" }])))].sort(), ["idle", "tool", "work"]);
 });
 

@@ -7,6 +7,7 @@ import { Menu, type Item } from "../components/Drop";
 import { Icon } from "../components/Icon";
 import { useResource, type Resource } from "../resource";
 import { visible } from "../text/visible.js";
+import { waitingChats } from "../waiting";
 import { chat } from "./chat";
 
 export interface ListedChat { session_id: string; title: string; updated: string; status: string; runs: number; pinned?: boolean }
@@ -25,7 +26,7 @@ function groupOf(c: ListedChat): string {
 }
 
 function Row({ c, items }: { c: ListedChat; items: Item[] }) {
-  const [kind, sign, word, about] = states[c.status] ?? [];
+  const [kind, sign, word, about] = states[waitingChats.value.has(c.session_id) ? "parked" : c.status] ?? [];
   return <li class="chat-row"><Link to={`/chats/${enc(c.session_id)}`} title={visible([c.title, about].filter(Boolean).join(" · "))} aria-current={c.session_id === chat.id ? "page" : undefined}>
     <span class="chat-name">{c.pinned && <span class="pinned">★ <span class="unseen">pinned </span></span>}{visible(c.title || "Untitled")}</span>
     {word ? <span class={`chat-when chat-state ${kind}`}><span aria-hidden="true">{sign} </span>{word}</span> : <span class="soft chat-when"><Time at={c.updated} /></span>}</Link><Menu label={`More about ${visible(c.title || "Untitled")}`} face={<Icon name="more" />} items={items} /></li>;

@@ -21,12 +21,12 @@ function ofPart(p: Part, working: boolean): string {
 
 const nameOf = (p: Part) => p.type.slice("tool-".length);
 
-// ToolCard is one call: its arguments and what became of it. It is open while it asks, and where it failed.
+// ToolCard is one call: its arguments and what became of it. It is open while it asks, and where it has files.
 export function ToolCard({ part: p, message, effect }: { part: Part; message: Message; revision: number; effect?: string }) {
   const summary = useRef<HTMLElement>(null);
   const asks = p.state === "approval-requested";
   const [touched, setTouched] = useState<boolean>();
-  const open = asks || (touched ?? (p.state === "output-error" || (p.files?.length ?? 0) > 0));
+  const open = asks || (touched ?? (p.state !== "output-error" && (p.files?.length ?? 0) > 0));
   const card = asks ? chat.cards.get(p.approval!.id) : undefined;
   useEffect(() => {
     if (chat.focusWanted !== p.toolCallId || asks && !card) return;

@@ -318,7 +318,20 @@ export class Chat {
     const more = this.more;
     this.more = false;
     if (more) return this.follow(message, this.stream(message));
+    void this.timed(message);
     void this.attend(message);
+  }
+
+  // timed takes over from the run of an answer when it began and ended, where the gateway keeps it.
+  private async timed(message: Message) {
+    const runId = message.metadata?.runId;
+    if (!runId || !this.durable || message.metadata?.reason === "awaiting_approval") return;
+    const run = await get<{ started?: string; ended?: string }>(`api/runs/${enc(runId)}`).catch(() => undefined);
+    if (!run?.started || !run.ended) return;
+    const began = Date.parse(run.started), ended = Date.parse(run.ended);
+    Object.assign(message, { began, ended, took: ended - began });
+    this.save();
+    this.changed(message);
   }
 
   // explain adds to the problem of a message why its run failed, where the run says it.

@@ -140,12 +140,13 @@ export function reasonOf(words: string): { code: string; problem: string } {
 }
 
 // Exact shows the arguments of a call, whole and with nothing hidden.
-export const Exact = ({ call }: { call: WaitingCall }) => <pre class="exact" tabIndex={0} role="region" aria-label={`Arguments of ${visible(call.tool)} ${call.tool_call_id}`}><Pieces cut={exactly(call.exact_arguments ?? call.arguments)} /></pre>;
+export const Exact = ({ call }: { call: WaitingCall }) => <pre class="exact" tabIndex={0} role="region" aria-label={`Arguments of ${visible(call.tool)} ${[call.tool_call_id, call.run_id].filter(Boolean).join(" of ")}`}><Pieces cut={exactly(call.exact_arguments ?? call.arguments)} /></pre>;
 
 // ApprovalCard decides about one call. decision is what was decided elsewhere, if the caller knows; onDecided is called once,
 // with the decision, the run after it where the server told it, and whether the card had the focus. A card that is alone
 // names its tool and its run, shows question, what its run was asked, and takes the focus: A approves the call once, R denies it.
-export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alone = false, question }: { runId: string; call: WaitingCall; decision?: Decision; question?: ComponentChildren; onDecided?: (d: Decision, run: Run | undefined, focused: boolean) => void; alone?: boolean }) {
+// While reading is set the question is being read, and the call cannot be approved. note is a line below the title.
+export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alone = false, question, reading = false, note }: { runId: string; call: WaitingCall; decision?: Decision; question?: ComponentChildren; reading?: boolean; note?: ComponentChildren; onDecided?: (d: Decision, run: Run | undefined, focused: boolean) => void; alone?: boolean }) {
   const text = call.exact_arguments ?? call.arguments;
   const box = useRef<HTMLDivElement>(null), editor = useRef<HTMLTextAreaElement>(null), opener = useRef<HTMLElement | null>(null);
   const [mine, setMine] = useState<Decision>();
@@ -155,7 +156,7 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
   const busy = useRef(false);
   const told = useRef(false);
   const [whole] = useState(() => fault(call, text) === "");
-  const ms = useLeft(call.expires_at);
+  const ms = useLeft(call.expires_at), mayApprove = whole && !reading;
   // While an answer is on its way the card stays as it is: what the run tells of it meanwhile would be this answer.
   const decision = mine ?? (busy.current ? undefined : elsewhere ?? (ms <= 0 ? { decision: "expired" } : undefined));
   const hadFocus = useRef(false); // before this render, which may remove what has the focus
@@ -174,7 +175,7 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
 
   // A button that is disabled would lose the focus: the card is marked as busy instead.
   const post = async (verb: Verb, { scope = "", more = "" } = {}) => {
-    if (decision || busy.current || call.may_decide === false || verb === "approve" && !whole) return;
+    if (decision || busy.current || call.may_decide === false || (verb === "approve" || verb === "edit") && !mayApprove) return;
     busy.current = true;
     box.current?.setAttribute("aria-busy", "true");
     setStatus("");
@@ -229,7 +230,8 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
   return <div class={`card${decision ? " decided" : ""}${alone ? " card-box" : ""}`} role="group" aria-label={`Approval of ${visible(call.tool)}`} tabIndex={alone ? 0 : -1} ref={box} onKeyDown={keys}>
     {alone && <div class="approval-head"><h2><Seen text={call.tool} /></h2><StateBadge of="awaiting_approval" />{call.requested_at && <span class="soft small">asked <Time at={call.requested_at} /></span>}</div>}
     {!decision && <p class="card-ask">{call.effect === "read_only" ? "Should this call be made, exactly as it stands here?" : "This call changes something. Should it be made, exactly as it stands here?"}</p>}
-    <div class="card-halves"><div class="stack">{question}<dl class="facts">{row("From", call.origin ?? known.origin)}{row("Effect", effectOf(call.effect ?? known.effect ?? "").name)}{row("Asked because of", why)}{row("Expires", call.expires_at && <Time at={call.expires_at} due />)}</dl></div>
+    {!decision && note}
+    <div class="card-halves"><div class="stack">{question}<dl class="facts">{row("From", call.origin ?? known.origin)}{row("Effect", effectOf(call.effect ?? known.effect ?? "").name)}{row("Model", call.model)}{row("Key", alone && (call.principal || "none, the local user"))}{row("Asked because of", why)}{row("Expires", call.expires_at && <Time at={call.expires_at} due />)}</dl></div>
     <div class="stack"><Reading text={text} />
     {alone ? <h3>Arguments, written by the model</h3> : <h2 class="label">Arguments, written by the model</h2>}
     <Exact call={call} />
@@ -243,15 +245,15 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
       <button type="button" class="quiet" onClick={back}>{other.back}</button>
     </div>}
     {!decision && !mode && call.may_decide !== false && <><div class="answers card-main">
-      <button type="button" class="approve" disabled={!whole} onClick={() => void post("approve", { scope })}>Approve</button>
+      <button type="button" class="approve" disabled={!mayApprove} title={reading ? "What the run was asked is being read." : undefined} onClick={() => void post("approve", { scope })}>Approve</button>
       <button type="button" class="danger deny" onClick={() => void post("deny")}>Deny</button></div>
       <div class="answers card-others"><button type="button" class="quiet" data-mode="deny" onClick={() => choose("deny")}>Deny with a reason…</button>
-      <button type="button" class="quiet change" data-mode="edit" disabled={!whole} onClick={() => choose("edit")}>Edit…</button>
+      <button type="button" class="quiet change" data-mode="edit" disabled={!mayApprove} onClick={() => choose("edit")}>Edit…</button>
       <button type="button" class="quiet answer" data-mode="answer" onClick={() => choose("answer")}>Answer instead…</button>
-      <label class="scope">Approve for <select value={scope} disabled={!whole} onChange={(e) => setScope(e.currentTarget.value)}>{scopes.filter(([value]) => value !== "session" || call.session_id).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select></label>
+      <label class="scope">Approve for <select value={scope} disabled={!mayApprove} onChange={(e) => setScope(e.currentTarget.value)}>{scopes.filter(([value]) => value !== "session" || call.session_id).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select></label>
     </div></>}
     <details class="card-more"><summary class="small">More about this call</summary><dl class="facts">
-      {row("Labels", call.tool_labels?.join(" ") ?? known.labels)}{row("Asked for", alone && (call.principal || "the local user"))}{row("Model", call.model)}
+      {row("Labels", call.tool_labels?.join(" ") ?? known.labels)}
       {row("Digest", <><span class="mono"><Seen text={call.args_digest} /></span> <Copy text={call.args_digest} label="Copy digest" /></>)}
       {row("Run", alone && <Link to={`/runs/${enc(runId)}`}><Seen text={runId} /></Link>)}
     </dl></details>

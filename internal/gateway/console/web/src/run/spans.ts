@@ -28,9 +28,12 @@ export function ranFor(s: Span, end: number): number {
 // isIdle reports whether a tool ran for a part of its span, which is drawn in a colour of its own.
 export const isIdle = (s: Span) => s.kind === "tool" && s.parts.some((p) => p.kind === "work");
 
+// isRunning reports whether a span does its work now.
+export const isRunning = (s: Span) => s.to === undefined && s.state === "running";
+
 // coloursOf returns the colours of the legend that the spans have.
 export function coloursOf(spans: Span[]): Set<string> {
-  return new Set(spans.flatMap((s) => [s.kind, ...isIdle(s) ? ["idle"] : [], ...s.state === "failed" ? ["failed"] : [], ...s.parts.map((p) => p.kind === "wait" ? "pause" : p.kind)]));
+  return new Set(spans.flatMap((s) => [s.kind, ...isIdle(s) ? ["idle"] : [], ...s.state === "failed" ? ["failed"] : [], ...isRunning(s) ? ["running"] : [], ...s.parts.map((p) => p.kind === "wait" ? "pause" : p.kind)]));
 }
 
 // spansOf returns the spans in the order of their beginnings.

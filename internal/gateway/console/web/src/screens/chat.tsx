@@ -24,6 +24,7 @@ import { useWide } from "../wide";
 import type { ScreenProps } from "./index";
 
 const mostTries = 3;
+const foldedKey = "lathe.chats.folded"; // in localStorage while the list of chats is folded
 
 // triesOf returns questions to begin with: for the tools that the chat has, then general ones.
 function triesOf(tools: ChatTool[]): string[] {
@@ -41,7 +42,7 @@ export default function ChatScreen({ params }: ScreenProps) {
   const listedModels = useEntries(), wide = useWide();
   const tools = useResource<{ data: ChatTool[] }>("api/tools");
   const limits = useResource<{ max_text: number; max_body_bytes: number }>("api/limits");
-  const [turn, setTurn] = useState(0);
+  const [turn, setTurn] = useState(0), [folded, setFolded] = useState(() => localStorage.getItem(foldedKey) !== null), beside = wide && !folded; // beside: the list of chats is beside the chat
   const chats = useResource<{ data: ListedChat[]; next?: string }>(`api/sessions?limit=100`, { every: 30_000 });
   const [dialog, setDialog] = useState<"" | "options" | "delete" | "chats" | "rename" | "files">(""), [target, setTarget] = useState<ListedChat>(); // of delete and rename
   void chat.revision.value;
@@ -87,17 +88,23 @@ export default function ChatScreen({ params }: ScreenProps) {
   const keep = (c: ListedChat): Item[] => [{ name: c.pinned ? "Unpin" : "Pin", act: () => void pin(c) }, { name: "Rename", act: () => ask("rename", c) }];
   const drop = (c: ListedChat): Item => ({ name: "Delete", danger: true, act: () => ask("delete", c) }), itemsOf = (c: ListedChat) => [...keep(c), drop(c)];
 
-  const freshButton = <button type="button" class={wide ? "quiet" : "icon"} id="fresh" title="New chat" onClick={fresh}><Icon name="fresh" /><span class={wide ? "" : "unseen"}>New chat</span></button>;
+  const fold = () => {
+    if (folded) localStorage.removeItem(foldedKey);
+    else localStorage.setItem(foldedKey, "1");
+    setFolded(!folded);
+  };
+  const freshButton = <button type="button" class={beside ? "quiet" : "icon"} id="fresh" title="New chat" onClick={fresh}><Icon name="fresh" /><span class={beside ? "" : "unseen"}>New chat</span></button>;
   const model = options.value.model, chosen = entries.value.find((e) => model ? e.name === model : e.isDefault);
   const modelName = visible(chosen?.name ?? (model || (listedModels && !entries.value.length ? "No models" : "Default model")));
   return <div class="chat" key="chat" data-turn={turn}>
-    {wide && <aside class="chats" aria-label="Chats">{freshButton}<ChatList chats={chats} itemsOf={itemsOf} /></aside>}
+    {beside && <aside class="chats" id="chats" aria-label="Chats">{freshButton}<ChatList chats={chats} itemsOf={itemsOf} /></aside>}
     <div class={`chat-main${chat.messages.length || chat.loading.value ? "" : " begins"}`}>
       <header class="chat-head">
-        {!wide && <button type="button" class="icon chats-open" title="Chats" onClick={() => setDialog("chats")}><Icon name="chats" /><span class="unseen">Chats</span></button>}
+        {wide ? <button type="button" class="icon chats-fold" title={folded ? "Show the list of chats" : "Fold the list of chats"} aria-expanded={beside} aria-controls={beside ? "chats" : undefined} onClick={fold}><Icon name="chats" /><span class="unseen">List of chats</span></button>
+          : <button type="button" class="icon chats-open" title="Chats" onClick={() => setDialog("chats")}><Icon name="chats" /><span class="unseen">Chats</span></button>}
         <h1 class="chat-title" title={visible(title)}>{visible(title)}</h1>
         <ModelPicker id="model" label={`Model: ${modelName}`} class="quiet small pick" chosen={chosen?.isDefault ? "" : model} face={<><span class="pick-name">{modelName}</span><Icon name="down" /></>} take={(name) => setOptions(chat.id, { model: name })} />
-        {!wide && freshButton}
+        {!beside && freshButton}
         <Menu id="chat-menu" label="More about this chat" face={<Icon name="more" />} items={[
           { id: "options", name: "Options", act: () => setDialog("options") },
           ...listed ? keep(listed) : [],

@@ -1,2 +1,0 @@
-/* Licences of the libraries in this file: NOTICE.txt */
-import{Ea as t,h as o}from"./chunk-3GWUOFJB.js";function a(){let i="Notification"in window&&isSecureContext,[n,e]=o(i?Notification.permission:"denied");return!i||n==="denied"?null:n==="granted"?t("span",{class:"soft small",children:"The browser notifies you when a call waits."}):t("button",{type:"button",class:"quiet small",onClick:()=>{Notification.requestPermission().then(e)},children:"Notify me"})}export{a};
