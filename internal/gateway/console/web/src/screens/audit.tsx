@@ -33,7 +33,7 @@ const Who = ({ of: l }: { of: Line }) => <span class={keyOf(l) ? "" : "soft audi
 
 // Reason is the rule and the approver of a decision.
 function Reason({ of: { rule, by } }: { of: Summary }) {
-  return <span class="soft" title={visible([by && `by ${by}`, rule].filter(Boolean).join(", "))}>{by && <span class="audit-by">by <Seen text={by} /></span>}{rule && <span class={by ? "audit-rest" : ""}>{by && ", "}<Seen text={rule} /></span>}</span>;
+  return <span class="soft" title={visible([by && `by ${by}`, rule].filter(Boolean).join(", "))}>{by && <span class="audit-by">by <Seen text={by} /></span>}{rule && <span class="audit-rest">{by && ", "}<Seen text={rule} /></span>}</span>;
 }
 
 const idEnd = 8; // characters of a run's id that rows show
@@ -138,7 +138,7 @@ export default function AuditScreen() {
     {data && <>{data.ok ? <p role="status" class="audit-chain"><Badge kind="ok">whole</Badge> {count(data.lines, "line")} in {count(data.files, "file")}{data.lines > data.data.length && <span class="soft">, the newest {data.data.length.toLocaleString()} below</span>} {data.head && <span class="soft small">head <span class="mono" title={visible(data.head)}>{visible(data.head.slice(0, 12))}…</span> <Copy text={data.head} label="Copy head" /></span>}</p>
         : <div class="problem" role="alert"><b>The chain is broken</b><span><Seen text={data.broken ?? ""} /></span><span>Lines may have been changed or removed. Compare the file with a copy, such as that of the collector that gets its lines.</span></div>}
       <div class={`filters runs-filters${unfolded ? "" : " folded"}`} role="search" aria-label="Audit log"><button type="button" class="quiet small runs-fold" aria-expanded={unfolded} onClick={() => setUnfolded(!unfolded)}>{unfolded ? "Hide filters" : "Filters"}</button>
-        <label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
+        <label>Search<input type="search" class="audit-search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
         <label>What<select value={kind} onChange={(e) => setParams({ kind: e.currentTarget.value })}><option value="">any</option>{names.map((k) => <option key={k} value={k}>{said(k)}</option>)}</select></label>
         {decisions.length > 1 && <label>Decision<select value={decision} onChange={(e) => setParams({ decision: e.currentTarget.value })}><option value="">any</option>{decisions.map((k) => <option key={k} value={k}>{words(k)}</option>)}</select></label>}
         {(outcomes.length > 1 || outcome) && <label>Outcome<select value={outcome} onChange={(e) => setParams({ outcome: e.currentTarget.value })}><option value="">any</option>{[...new Set([...outcomes, ...outcome ? [outcome] : []])].map((k) => <option key={k} value={k}>{stateOf(k).name}</option>)}</select></label>}
