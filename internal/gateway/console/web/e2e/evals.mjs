@@ -94,21 +94,25 @@ export default async function ({ page, base, bin, server, view, check, axe, shot
   // Another result beside it: no case changed, until one did.
   await page.goto(`${base}evals/first`);
   await page.getByLabel("Compare with").selectOption("second");
-  await page.getByText("No case changed since second.").waitFor();
+  await page.waitForFunction(() => location.pathname.endsWith("/evals/second") && location.search.includes("against=first")); // the newer one is shown, the older one is the baseline
+  const since = page.locator(".eval-since"), said = () => since.locator("li").allInnerTexts();
+  await since.getByText("From first, Feb 1, 2026, to second, Feb 2, 2026").waitFor();
+  check("no case changed, and how rates moved", await said(), ["sim/eval: no case changed; rate ▼ −50 points from 100 %; the intervals overlap", "sim/eval-wrong-text: no case changed; rate ▲ +50 points from 0 %; the intervals overlap"]);
   for (const file of readdirSync(join(results, "second")).filter((f) => f.includes("happy_path") && !f.includes("wrong") && f.endsWith(".json"))) {
     const path = join(results, "second", file), run = JSON.parse(readFileSync(path, "utf8"));
     writeFileSync(path, JSON.stringify({ ...run, ok: false }));
   }
   await page.reload();
-  await page.getByText(/^1 case better and 0 cases worse than in second/).waitFor();
-  await page.getByRole("button", { name: "Show those that changed" }).press("Enter");
+  await since.getByText("0 cases better, 1 case worse").waitFor();
+  check("better and worse of each model", (await said()).map((t) => t.split(";")[0]), ["sim/eval: 0 cases better, 1 case worse", "sim/eval-wrong-text: no case changed"]);
+  await page.getByRole("button", { name: "Show the cases that changed" }).press("Enter");
   await page.waitForFunction(() => document.querySelectorAll(".tbody .tr").length === 1);
-  check("the case that changed, before and now", (await row.locator(".eval-pair.better .badge").allTextContents()), ["0/3", "3/3"]);
+  check("the case that changed, before and now", (await row.locator(".eval-pair.worse .badge").allTextContents()), ["3/3", "0/3"]);
   await axe("two results");
-  check("a summary that does not fit its files is named", [await page.getByText("Figures of this result contradict one another").count(), await page.goto(`${base}evals/second`).then(() => page.getByText("sim/eval passed 3 of 6 in the summary, 3 of 6").count())], [0, 0]);
+  check("a summary that does not fit its files is named", [await page.getByText("Figures of this result contradict one another").count(), await page.goto(`${base}evals/second`).then(() => page.getByText("sim/eval passed 3 of 6 in the summary, 3 of 6").count())], [1, 0]);
   await page.getByText("Figures of this result contradict one another").waitFor();
   await page.goBack();
-  await page.locator(".eval-pair.better").first().waitFor();
+  await page.locator(".eval-pair.worse").first().waitFor();
   await shot("compared");
 
   // 200 cases of 4 models: by keyboard to the last, with a few rows in the document.

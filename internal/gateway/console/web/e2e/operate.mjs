@@ -266,7 +266,7 @@ export default async function operate({ page, context, base, view, server: lathe
       await page.getByLabel("Search").fill("ApprovalResolved");
       const entry = page.locator(".tbody .tr", { hasText: "Tool call" }).filter({ hasText: "approved" }).first(), fold = entry.locator(".audit-fold");
       check("days are headings", await page.locator(".tbody .tr.heading").first().innerText().then((t) => /20\d\d/.test(t)));
-      check("a call is one row, with its decision and approver", /Tool call \d lines/.test(await fold.innerText()) && /approved\s+by \w+, tools\.ask/.test(await entry.innerText()));
+      check("a call is one row, with its decision and approver", /Tool call \d lines/.test(await fold.innerText()) && /approved\s+by \w+\s*, tools\.ask/.test(await entry.innerText()));
       if (!view.isMobile) check("how long it took, and waited", /^(< 1|[\d.]+) m?s \+/.test(await entry.locator('[data-col="took"]').innerText()));
       await fold.press("Enter");
       await page.locator(".audit-inner", { hasText: "Approval resolved" }).first().waitFor();
@@ -308,6 +308,12 @@ export default async function operate({ page, context, base, view, server: lathe
       await page.getByLabel("Decision").selectOption("ask");
       check("the lines of a decision", Number(await page.getByRole("table").getAttribute("aria-rowcount")) < lines);
       await page.getByLabel("Decision").selectOption("");
+      await page.getByLabel("every line").uncheck();
+      await page.getByLabel("Outcome").selectOption("denied");
+      const ended = await page.locator(".tbody .tr:not(.heading) [data-col=outcome]").allInnerTexts();
+      check("the entries of an outcome", ended.length > 0 && ended.every((t) => /denied/.test(t)));
+      await page.getByLabel("Outcome").selectOption("");
+      check("a model call has its model", await page.locator(".tbody .tr", { hasText: "Model call" }).first().locator('[data-col="audit-tool"]').innerText(), "sim/demo");
       await page.locator(".filters label", { hasText: /^Time/ }).locator("select").selectOption("own");
       await page.getByLabel("To", { exact: true }).fill("2020-01-01T00:00");
       await page.getByText("No line fits.").waitFor();
@@ -328,7 +334,8 @@ export default async function operate({ page, context, base, view, server: lathe
       await entry.getByText(/^answered$/).waitFor();
     }
     if (path.startsWith("settings")) {
-      await page.locator(".tbody .tr").first().press("Enter");
+      check("a setting is below its section", await page.locator(".tbody .tr.heading").allInnerTexts(), ["tools"]);
+      await page.locator(".tbody .tr:not(.heading)").first().press("Enter");
       const setting = page.getByRole("complementary", { name: "Setting tools.builtin" });
       check("what a setting means", await setting.innerText().then((t) => ["Default", "A change needs", "a reload"].every((part) => t.includes(part)) && t.length > 150));
       await setting.getByRole("button", { name: "Close" }).press("Enter");

@@ -6,6 +6,7 @@ export interface Line { n: number; time: string; kind: string; type?: string; pr
 export interface Entry {
   kind: "tool" | "model" | "line";
   lines: Line[]; // the oldest first
+  waits?: true; // of a model call: its first line may be older than its work, by a wait before a retry
 }
 
 // entriesOf returns the entries of lines, which are the newest first, in the order of the newest line of each.
@@ -24,6 +25,15 @@ export function entriesOf(lines: Line[]): Entry[] {
     if (id) tools.set(id, entry);
     else if (l.type === "ModelCallFinished") models.set(run, entry);
   }
+  const before = new Set<string>(); // runs whose start or last good model call is the newest of them so far
+  for (const e of out.toReversed()) {
+    const last = e.lines.at(-1)!, run = last.run_id ?? "";
+    if (last.type === "RunStarted") before.add(run);
+    if (e.kind !== "model") continue;
+    if (!before.has(run)) e.waits = true; // it follows a failed attempt, or what it follows is not known
+    if (last.status === "success") before.add(run);
+    else before.delete(run);
+  }
   return out;
 }
 
@@ -33,12 +43,12 @@ function outcomeOf({ type, status = "", decision }: Line): string {
   return status === "error" ? decision === "deny" ? "denied" : "failed" : status === "success" ? "ok" : status;
 }
 
-export interface Summary { decision: string; rule: string; by: string; outcome: string; ms?: number; waited?: number } // ms: of the work, waited: for an approval
+export interface Summary { decision: string; rule: string; by: string; outcome: string; ms?: number; most?: true; waited?: number } // ms: of the work, with most at most that; waited: for an approval
 
 // summaryOf returns what came of an entry.
-export function summaryOf({ kind, lines }: Entry): Summary {
+export function summaryOf({ kind, lines, waits }: Entry): Summary {
   const last = lines.at(-1)!, of = (type: string) => lines.findLast((l) => l.type === type), between = (from?: Line, to?: Line) => from && to ? Math.max(0, Date.parse(to.time) - Date.parse(from.time)) : undefined;
-  if (kind === "model") return { decision: "", rule: "", by: "", outcome: outcomeOf(last), ms: between(of("ModelCallStarted"), of("ModelCallFinished")) };
+  if (kind === "model") return { decision: "", rule: "", by: "", outcome: outcomeOf(last), ms: between(of("ModelCallStarted"), of("ModelCallFinished")), ...waits && { most: waits } };
   if (kind === "line") return { decision: last.decision ?? "", rule: last.rule ?? "", by: last.by ?? "", outcome: outcomeOf(last) };
   const asked = of("ApprovalRequested"), decided = of("ApprovalResolved"), result = of("ToolCallResult"), judged = result?.decision ? result : of("Call"), end = decided?.decision ?? "";
   return {

@@ -17,6 +17,14 @@ test("the lines of a call are one entry, of a model call too", () => {
     { decision: "", rule: "", by: "", outcome: "ok", ms: 1000 }]);
 });
 
+test("the time of a model call is at most that of its lines if a wait for a retry may be part of it", () => {
+  n = 0;
+  const model = (status) => [line("ModelCallStarted"), line("ModelCallFinished", { status })];
+  const most = (lines) => entriesOf(lines.toReversed()).filter((e) => e.kind === "model").toReversed().map((e) => summaryOf(e).most ?? false);
+  assert.deepEqual(most([line("RunStarted"), ...model("error"), ...model("error"), ...model("success"), ...model("success")]), [false, true, true, false]);
+  assert.deepEqual(most(model("success")), [true]);
+});
+
 test("an entry has its approver, and waits until there is one", () => {
   n = 0;
   const asked = [call("ToolCallPlanned", "a"), call("ApprovalRequested", "a", { rule: "tools.ask" })], decided = (decision) => call("ApprovalResolved", "a", { decision, by: "ann" });

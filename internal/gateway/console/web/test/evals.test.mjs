@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { commandOf, contradictions, figuresOf, trendsOf, verdictOf } from "../src/run/evalcompare.ts";
+import { changesOf, commandOf, contradictions, figuresOf, isNewer, trendsOf, verdictOf } from "../src/run/evalcompare.ts";
 
 const rated = (ok, runs, low, high, model = "m") => ({ model, runs, ok, errors: 0, ok_rate: runs ? ok / runs : null, ok_rate_low: low, ok_rate_high: high, ms_p50: 1, ms_p95: 1 });
 
@@ -26,6 +26,12 @@ test("runs without tools and after a provoked mistake count apart, unless there 
   const wrong = (models, runs, status) => contradictions({ models, runs, status });
   assert.deepEqual([wrong([rated(1, 2)], mixed), wrong([rated(2, 2)], mixed), wrong([rated(1, 2)], []), wrong([rated(1, 2)], [], "passed"), wrong([rated(1, 2), rated(1, 1, 0, 1, "n")], [...mixed, run(true, { model: "o" })])],
     [[], ["m passed 2 of 2 in the summary, 1 of 2 in the files"], [], ["the outcome is passed, but m passed 1 of 2"], ["no file of a run of n", "o is not in the summary"]]);
+});
+
+test("the changes of cases are counted, and the newer of two results is known by their times", () => {
+  assert.deepEqual(changesOf(["better", "worse", "worse", "same", "unknown"]), { better: 1, worse: 2, same: 1, unknown: 1 });
+  const at = (started) => ({ id: "r", started, models: [] });
+  assert.deepEqual([isNewer(at("2026-02-02T00:00:00Z"), at("2026-02-01T00:00:00Z")), isNewer(at("2026-02-01T00:00:00Z"), at("2026-02-02T00:00:00Z")), isNewer(at("2026-02-02T00:00:00Z"), at()), isNewer(undefined, at("2026-02-01T00:00:00Z"))], [true, false, false, false]);
 });
 
 test("the command names what lathe eval takes", () => {

@@ -17,6 +17,16 @@ export function changeOf(now: Scored[] | undefined, was: Scored[] | undefined): 
   return a === undefined || b === undefined ? "unknown" : b > a ? "better" : b < a ? "worse" : "same";
 }
 
+// changesOf counts the changes of the cases of a model.
+export function changesOf(all: Change[]): Record<Change, number> {
+  const out: Record<Change, number> = { better: 0, worse: 0, same: 0, unknown: 0 };
+  for (const c of all) out[c]++;
+  return out;
+}
+
+// isNewer reports whether a result is of a later time than another one; false if one of the times is not known.
+export const isNewer = (a?: Result, b?: Result) => Boolean(a?.started && b?.started && Date.parse(a.started) > Date.parse(b.started));
+
 // apart reports whether two rates differ by more than chance: their intervals do not overlap.
 export const apart = (a: Rate, b: Rate) => a.ok_rate !== null && b.ok_rate !== null && ((a.ok_rate_low ?? 0) > (b.ok_rate_high ?? 1) || (b.ok_rate_low ?? 0) > (a.ok_rate_high ?? 1));
 

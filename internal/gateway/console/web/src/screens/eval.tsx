@@ -1,18 +1,18 @@
 // One result of an evaluation: models, the matrix of cases and models, and a run with its conversation.
 
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { enc } from "../api";
 import { Badge, Copy, Empty, ErrorState, JsonView, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
-import { param, place, setParams } from "../router";
+import { go, param, place, setParams } from "../router";
 import { share } from "../run/compare";
 import { Conversation } from "../run/Conversation";
 import { money, type Message, type RunEvent } from "../run/types";
-import { count, measured, words } from "../text/format";
+import { count, measured, moment, words } from "../text/format";
 import { visible } from "../text/visible";
 import type { ScreenProps } from ".";
-import { apart, changeOf, contradictions, figuresOf, interval, nameOf, percent, verdictOf, type Change, type Filed, type Measured, type Result } from "../run/evalcompare";
+import { apart, changeOf, changesOf, contradictions, figuresOf, interval, isNewer, nameOf, percent, verdictOf, type Change, type Filed, type Measured, type Result } from "../run/evalcompare";
 import { markOf, PassMark, Trend } from "../run/Trend";
 import { Measure, NoResults, outcome } from "./evals";
 
@@ -79,6 +79,21 @@ function Against({ id, against, suite, all }: { id: string; against: string; sui
     {others.toSorted((a, b) => Number(b.suite === suite) - Number(a.suite === suite)).map((r) => <option key={r.id} value={r.id}>{visible(r.id)}{r.suite && r.suite !== suite ? `, suite ${visible(r.suite)}` : ""}</option>)}</select></label>;
 }
 
+// When is the day on which a result was measured, with its time if the other one is of the same day.
+function When({ of, beside }: { of: Result; beside: Result }) {
+  if (!of.started) return null;
+  const day = (r: Result) => r.started && new Date(r.started).toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" });
+  return <>, <time dateTime={of.started}>{day(of) === day(beside) ? moment(of.started) : day(of)}</time></>;
+}
+
+// Since says for each model how many cases are better and worse than in the older result, and how its rate moved.
+function Since({ now, was, twin, changes }: { now: Detail; was: Detail; twin: (m: Measured) => Measured | undefined; changes: (model: string) => Change[] }) {
+  const twins = new Set(now.models.map(twin)), gone = was.models.filter((m) => !twins.has(m));
+  return <div class="compare-says eval-since" role="status"><p>From <b><Seen text={was.id} /></b><When of={was} beside={now} />, to <b><Seen text={now.id} /></b><When of={now} beside={was} /></p>
+    <ul>{now.models.map((m) => { const of = twin(m), n = changesOf(changes(nameOf(m))); return <li key={nameOf(m)}><b><Seen text={nameOf(m)} /></b>: {!of ? <>not in <Seen text={was.id} /></> : <>{n.better + n.worse === 0 ? "no case changed" : <><span class={n.better ? "better" : ""}>{count(n.better, "case")} better</span>, <span class={n.worse ? "worse" : ""}>{count(n.worse, "case")} worse</span></>}{n.unknown > 0 && `, ${n.unknown.toLocaleString()} not scored in both`}<span class="eval-rates">; rate <Moved m={m} was={of} /></span></>}</li>; })}
+      {gone.map((m) => <li key={nameOf(m)}><b><Seen text={nameOf(m)} /></b>: not in <Seen text={now.id} /></li>)}</ul></div>;
+}
+
 export default function Eval({ params }: ScreenProps) {
   const id = params.id ?? "";
   const { data, error, reload } = useResource<Detail>(`api/evals/${enc(id)}`);
@@ -86,6 +101,14 @@ export default function Eval({ params }: ScreenProps) {
   const before = useMemo(() => new Map(casesOf(was?.runs ?? []).map((c) => [c.scenario, c])), [was]);
   const twin = (m: Measured) => was && (was.models.find((o) => nameOf(o) === nameOf(m)) ?? (was.models.length === 1 && data?.models.length === 1 ? was.models[0] : undefined));
   const runsBefore = (scenario: string, model: string) => { const c = before.get(scenario), own = data?.models.find((m) => nameOf(m) === model), of = own && twin(own); return c?.runs.get(of ? nameOf(of) : model); };
+  const later = isNewer(all?.find((r) => r.id === against), data);
+  useEffect(() => { // the newer of two results is shown, beside the older one
+    if (!later) return;
+    const query = new URLSearchParams(place.value.query);
+    query.set("against", id);
+    query.delete("run");
+    go(`/evals/${enc(against)}?${query}`, { replace: true });
+  }, [later]);
   const changes = (c: Case) => models.map((m) => changeOf(c.runs.get(m), runsBefore(c.scenario, m)));
   const show = param("show"), failing = show === "failed", changed = show === "changed" && Boolean(was), text = param("q").toLowerCase(), scenario = param("case"), name = param("run");
   const cases = useMemo(() => casesOf(data?.runs ?? []), [data]);
@@ -93,7 +116,6 @@ export default function Eval({ params }: ScreenProps) {
     const ran = new Set((data?.runs ?? []).map(nameOf));
     return [...new Set([...(data?.models ?? []).map(nameOf), ...ran])].filter((m) => ran.has(m));
   }, [data]);
-  const moved = was ? cases.map(changes) : [], changedCases = (of: Change) => moved.filter((c) => c.includes(of)).length;
   const rows = cases.filter((c) => (!changed || changes(c).some((x) => x === "better" || x === "worse")) && (!failing || [...c.runs.values()].flat().some((r) => !r.ok)) && (!text || `${c.scenario} ${c.category ?? ""}`.toLowerCase().includes(text)));
   const link = (values: Record<string, string>) => {
     const query = new URLSearchParams(place.value.query);
@@ -116,12 +138,14 @@ export default function Eval({ params }: ScreenProps) {
     {data && <>
       {data.truncated && <p class="problem note">The folder has more runs than are shown here.</p>}
       {against && other.error && !was && <ErrorState error={other.error} retry={other.reload} />}
-      {was && <p class="compare-says" role="status">{data.models.filter((m) => !twin(m)).length > 0 && <><Seen text={against} /> has no {data.models.filter((m) => !twin(m)).map((m) => visible(nameOf(m))).join(", ")}. </>}{changedCases("better") + changedCases("worse") === 0 ? `No case changed since ${visible(against)}.` : <>{count(changedCases("better"), "case")} better and {count(changedCases("worse"), "case")} worse than in <Seen text={against} />, of {cases.length.toLocaleString()}. {show !== "changed" && <button type="button" class="link" onClick={() => setParams({ show: "changed" })}>Show those that changed</button>}</>}</p>}
+      {was && !later && <><Since now={data} was={was} twin={twin} changes={(model) => cases.map((c) => changeOf(c.runs.get(model), runsBefore(c.scenario, model)))} />
+        {show !== "changed" && cases.some((c) => changes(c).some((x) => x === "better" || x === "worse")) && <div><button type="button" class="link" onClick={() => setParams({ show: "changed" })}>Show the cases that changed</button></div>}</>}
       {wrong.length > 0 && <div class="problem warning" role="note"><b>Figures of this result contradict one another</b><span class="sentence">{wrong.map(visible).join("; ")}.</span>{cases.length > 0 && <span>The outcome and the rates are those of summary.json, the cases those of the files of the runs.</span>}</div>}
       <div class="stack"><div class="eval-head"><h2>Models</h2><div class="filters"><PassMark /></div></div>
       <PlainTable label="Models" head={["Model", "Rate and interval of 95\u00a0%", "Pass mark", "Counted in the rate", ...(some ? ["Counted apart"] : []), "No score", "p50", "p95", "Cost"]}>
         {data.models.map((m) => { const [kind, word] = verdictOf(m, mark); return <tr key={nameOf(m)}><th scope="row"><Seen text={nameOf(m)} /></th><td><Rate m={m} was={twin(m)} mark={mark} /></td><td><Badge kind={kind}>{word}</Badge></td><td class="num">{m.ok}/{m.runs}</td>{some && <td class="num"><Apart of={figures(m)} /></td>}<td class="num">{m.errors}</td><td class="num">{measured(m.ms_p50)}{twin(m) && <span class="soft"> {share(twin(m)!.ms_p50, m.ms_p50)}</span>}</td><td class="num">{measured(m.ms_p95)}</td><td class="num">{m.cost ? money(m.cost) : "not known"}</td></tr>; })}
       </PlainTable>
+      {was && <p class="soft small eval-note">The upper bar of a rate is of <Seen text={was.id} />, the lower one of <Seen text={id} />.</p>}
       {some && <p class="soft small eval-note">The rate counts the runs of cases with tools. Two kinds of cases are counted apart: <b>recovery</b>, whose prompts provoke a mistake, and <b>control</b>, which have no tools. The cases below have all {data.runs.length.toLocaleString()} runs.</p>}</div>
       <section class="stack" aria-labelledby="cases-h"><h2 id="cases-h">Cases</h2>
         {cases.length > 0 && <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>

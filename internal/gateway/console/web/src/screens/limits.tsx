@@ -57,11 +57,11 @@ function RunLimits({ all, runs }: { all: Model[]; runs?: Run[] }) {
   return <div class="stack"><h2>Limits of a run</h2>
     <p class="soft small">What one run may do, and what the newest {runs?.length ?? 0} runs used of it. The settings of tool calls in <Link to="/settings?show=all&section=tool_calling">the settings</Link> change them.</p>
     {[...groups].map(([key, models]) => {
-      const of = runs?.filter((r) => models.some((m) => isOf(m, r.target || r.model))) ?? [], names = groups.size > 1 ? models.map((m) => visible(m.name)).join(", ") : "";
-      return <PlainTable key={key} label={`Limits of a run${names && ` with ${names}`}`} head={[names ? `With ${names}` : "With every model", "Limit", "Most that a run used", "Ended by it"]} ends={[false, true, false, true]}>{kept(models[0]!).map(([k, n]) => {
+      const of = runs?.filter((r) => models.some((m) => isOf(m, r.target || r.model))) ?? [], names = groups.size > 1 ? models.map((m) => visible(m.name)).join(", ") : "", ran = of.length > 0;
+      return <PlainTable key={key} label={`Limits of a run${names && ` with ${names}`}`} head={[names ? `With ${names}` : "With every model", "Limit", ...ran ? ["Most that a run used", "Ended by it"] : []]} ends={[false, true, false, true]}>{kept(models[0]!).map(([k, n]) => {
         const use = uses[k], ended = of.filter((r) => r.reason === use?.reason).length, most = use?.used && of.length ? Math.max(...of.map(use.used)) : undefined;
-        return <tr key={k}><th scope="row">{use?.name ?? words(k)}</th><td class="num end">{!use ? limit(k, n) : use.used ? n.toLocaleString() : duration(n)}</td><td>{most === undefined ? <span class="soft">not measured</span> : <div class="budget"><span class="num">{most.toLocaleString()} <span class="soft">({Math.round(most / n * 100)} %)</span></span><Budget label={`${use!.name}: the most that a run used`} spent={most} limit={n} /></div>}</td>
-          <td class="num end">{!use ? "" : ended ? <Link to={query("/runs", { reason: use.reason })}>{count(ended, "run")}</Link> : <span class="soft">no run</span>}</td></tr>;
+        return <tr key={k}><th scope="row">{use?.name ?? words(k)}</th><td class="num end">{!use ? limit(k, n) : use.used ? n.toLocaleString() : duration(n)}</td>{ran && <><td>{most !== undefined && <div class="budget"><span class="num">{most.toLocaleString()} <span class="soft">({Math.round(most / n * 100)} %)</span></span><Budget label={`${use!.name}: the most that a run used`} spent={most} limit={n} /></div>}</td>
+          <td class="num end">{!use ? "" : ended ? <Link to={query("/runs", { reason: use.reason })}>{count(ended, "run")}</Link> : <span class="soft">no run</span>}</td></>}</tr>;
       })}</PlainTable>;
     })}</div>;
 }

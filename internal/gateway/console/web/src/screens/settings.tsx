@@ -1,5 +1,6 @@
 // The configuration in force: where each value comes from, what it means, and what a change of it needs.
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { isGone, send } from "../api";
 import { announce, Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen } from "../components/basics";
@@ -11,12 +12,33 @@ import { visible } from "../text/visible";
 
 interface Setting { key: string; value: string; origin: string; about?: string; default?: string; restart?: boolean }
 
-const columns: Column<Setting>[] = [
-  { key: "key", title: "Setting", cell: (s) => <span class="runs-said"><span class="mono" title={visible(s.key)}><Seen text={s.key} /></span>{s.about && <span class="soft runs-at" title={visible(s.about)}>{visible(firstSentence(s.about))}</span>}</span>, width: "minmax(9rem, 2fr)" },
-  { key: "value", title: "Value", cell: (s) => s.value ? <span title={visible(s.value)}><Seen text={s.value} /></span> : <span class="soft">none</span>, phone: 2 },
-  { key: "origin", title: "From", cell: (s) => <Where of={s} />, width: "minmax(5rem, .8fr)", phone: 2 },
-  { key: "change", title: "A change needs", cell: needs, width: "9rem" },
+// A Row is the heading of a group, or a setting. Of settings with the same description the first has it.
+type Row = { group: string; of?: undefined } | { group: string; of: Setting; about?: string };
+
+const cell = (show: (s: Setting) => ComponentChildren) => (r: Row) => r.of && show(r.of);
+const columns: Column<Row>[] = [
+  { key: "key", title: "Setting", cell: (r) => r.of && <span class="runs-said"><span class="mono" title={visible(r.of.key)}>{r.group && <span class="unseen">{visible(r.group)}.</span>}<Seen text={r.group ? r.of.key.slice(r.group.length + 1) : r.of.key} /></span>{r.about && <span class="soft runs-at" title={visible(r.about)}>{visible(firstSentence(r.about))}</span>}</span>, width: "minmax(9rem, 2fr)" },
+  { key: "value", title: "Value", cell: cell((s) => s.value ? <span title={visible(s.value)}><Seen text={s.value} /></span> : <span class="soft">none</span>), phone: 2 },
+  { key: "origin", title: "From", cell: cell((s) => <Where of={s} />), width: "minmax(5rem, .8fr)", phone: 2 },
+  { key: "change", title: "A change needs", cell: cell(needs), width: "9rem" },
 ];
+
+// groupsOf returns what begins the keys of each model, MCP server and key: each has a setting that tells its name.
+const groupsOf = (all: Setting[]) => all.flatMap((s) => /^((?:models|tools\.mcp|keys)\..+)\.(?:provider|allowlist|sha256)$/.exec(s.key)?.[1] ?? []).sort((a, b) => b.length - a.length);
+
+// rowsOf returns settings in groups, each below its heading, in the order of their first settings. A setting without a section has no heading and comes first.
+function rowsOf(settings: Setting[], groups: string[]): Row[] {
+  const of = new Map<string, Setting[]>([["", []]]), said = new Set<string>();
+  for (const s of settings) {
+    const group = groups.find((g) => s.key.startsWith(`${g}.`)) ?? (s.key.includes(".") ? sectionOf(s) : "");
+    of.set(group, [...of.get(group) ?? [], s]);
+  }
+  return [...of].flatMap(([group, list]): Row[] => [...group ? [{ group }] : [], ...list.map((s): Row => {
+    const about = s.about && !said.has(s.about) ? s.about : undefined;
+    if (about) said.add(about);
+    return { group, of: s, about };
+  })]);
+}
 
 // firstSentence is the beginning of what the documentation says of a setting, without the marks of code.
 const firstSentence = (text: string) => text.replaceAll("`", "").replace(/\. .*$/s, ".");
@@ -83,7 +105,7 @@ export default function Settings() {
   const sections = [...new Set(data?.data.map(sectionOf))].sort();
   const fits = data?.data.filter((s) => (!section || sectionOf(s) === section) && (!origin || originOf(s) === origin) && (!text || `${s.key} ${s.value} ${s.about ?? ""}`.toLowerCase().includes(text)));
   const set = fits?.filter((s) => all || s.origin !== "default"), folded = !all && (!text && !section || Boolean(set?.length)); // a search or a section with defaults only shows them
-  const rows = (folded ? set : fits)?.toSorted((a, b) => rank(a) - rank(b));
+  const shown = (folded ? set : fits)?.toSorted((a, b) => rank(a) - rank(b)), rows = shown && rowsOf(shown, groupsOf(data!.data));
   const one = data?.data.find((s) => s.key === chosen);
   return <div class="page fill">
     <PageHeader title="Settings" note={error && !data ? undefined : "The configuration in force, secrets as references. Change it in lathe.yaml: a reload applies it, unless a setting needs a restart."}>{data && <Reload done={reload} />}</PageHeader>
@@ -94,6 +116,6 @@ export default function Settings() {
       {origins.length > 2 && <label>From<select value={origin} onChange={(e) => setParams({ from: e.currentTarget.value })}><option value="">anywhere</option>{origins.filter((o) => all || o !== "default").map((o) => <option key={o} value={o}>{visible(o)} ({countOf(originOf, o)})</option>)}</select></label>}
       <label>Show<select value={all ? "all" : ""} onChange={(e) => setParams({ show: e.currentTarget.value })}><option value="">changed only ({changed})</option><option value="all">all settings ({changed + defaults})</option></select></label>
       {folded && <p class="soft small filters-note">{count(fits!.length - set!.length, "default")} not shown</p>}</div>
-    <div class={`split${one ? " chosen" : ""}`}><DataTable label="Settings" columns={one || !rows.some((s) => s.restart) ? columns.filter((c) => c.key !== "change") : columns} rows={rows} rowHeight={56} rowKey={(s) => s.key} to={settingAt} chosen={chosen} empty={<Empty title={text ? "No setting fits." : "Nothing is set: all settings have their defaults."} />} />{one && <Detail of={one} />}</div></>}
+    <div class={`split${one ? " chosen" : ""}`}><DataTable label="Settings" columns={one || !rows.some((r) => r.of?.restart) ? columns.filter((c) => c.key !== "change") : columns} rows={rows} rowHeight={46} lines={52} rowKey={(r) => r.of?.key ?? `${r.group}.`} heading={(r) => r.of ? undefined : visible(r.group)} to={(r) => r.of ? settingAt(r.of) : ""} chosen={chosen} empty={<Empty title={text ? "No setting fits." : "Nothing is set: all settings have their defaults."} />} />{one && <Detail of={one} />}</div></>}
   </div>;
 }

@@ -6,8 +6,8 @@ import { announce, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, See
 import { TimeRange } from "../components/TimeRange";
 import { useResource } from "../resource";
 import { go, param, setParams } from "../router";
-import { money } from "../run/types";
-import { measured, notReported, words } from "../text/format";
+import { share } from "../run/compare";
+import { duration, measured, notReported, words } from "../text/format";
 import { visible } from "../text/visible";
 
 interface Calls { calls: number; errors: number; p50_ms: number; p95_ms: number; first_token_p50_ms?: number }
@@ -21,16 +21,23 @@ const spans: [value: string, label: string, seconds: number, buckets: number][] 
 // tokensOf are the tokens of a row, "" if the model servers that answered reported none.
 const tokensOf = ({ input_tokens: read = 0, output_tokens: written = 0, model_calls: c }: Row) => read + written || !c || c.errors === c.calls ? (read + written).toLocaleString() : "";
 
+// failedOf is how many calls or runs failed, and what part of all that is.
+const failedOf = (n: number, of: number) => `${n.toLocaleString()} (${n / of < .001 ? "< 0.1" : Number((n / of * 100).toFixed(1))} %)`;
+
+// dollars has three significant digits, from 100 on whole dollars.
+const dollars = (n: number) => n === 0 ? "$0" : `$${n < 100 ? n.toLocaleString(undefined, { minimumSignificantDigits: 3, maximumSignificantDigits: 3 }) : Math.round(n).toLocaleString()}`;
+
 interface Series { label: string; kind: "main" | "model" | "tool" | "bad" | "tail" | "read"; value: (r: Row) => number | undefined }
 
-// of: whose calls a chart counts, if it is not of runs. form: bars, of which a later one is a part of the first; bars that stand on one another; or lines.
-const charts: { title: string; of?: Kind; form?: "stack" | "lines"; unit: (n: number) => string; series: Series[] }[] = [
+// of: whose calls a chart counts, if it is not of runs. form: bars, of which a later one is a part of the first; bars that stand on one another; or lines. scale: labels of an
+// axis whose values need not be whole.
+const charts: { title: string; of?: Kind; form?: "stack" | "lines"; unit: (n: number) => string; scale?: (n: number) => string; series: Series[] }[] = [
   { title: "Runs", unit: (n) => n.toLocaleString(), series: [{ label: "started", kind: "main", value: (r) => r.runs }, { label: "failed", kind: "bad", value: (r) => r.failed_runs }] },
   { title: "Model calls", of: "model", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "model", value: (r) => r.model_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.model_calls?.errors }] },
-  { title: "Time of model calls", of: "model", form: "lines", unit: measured, series: [{ label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }, { label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }] },
+  { title: "Time of model calls", of: "model", form: "lines", unit: measured, scale: duration, series: [{ label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }, { label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }] },
   { title: "Tool calls", of: "tool", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "tool", value: (r) => r.tool_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.tool_calls?.errors }] },
-  { title: "Time of tool calls", of: "tool", form: "lines", unit: measured, series: [{ label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }, { label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }] },
-  { title: "Cost", of: "model", unit: money, series: [{ label: "US dollars", kind: "main", value: (r) => r.cost }] },
+  { title: "Time of tool calls", of: "tool", form: "lines", unit: measured, scale: duration, series: [{ label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }, { label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }] },
+  { title: "Cost", of: "model", unit: dollars, scale: (n) => `$${n.toLocaleString(undefined, { maximumSignificantDigits: 3 })}`, series: [{ label: "US dollars", kind: "main", value: (r) => r.cost }] },
   { title: "Tokens", of: "model", form: "stack", unit: (n) => n.toLocaleString(), series: [{ label: "in", kind: "read", value: (r) => r.input_tokens }, { label: "out", kind: "model", value: (r) => r.output_tokens }] },
 ];
 
@@ -52,7 +59,7 @@ const dotPath = (values: (number | undefined)[], step: number, y: (n: number) =>
 function Chart({ chart, stats, one }: { chart: (typeof charts)[number]; stats: Stats; one: Record<string, string> }) {
   const [drag, set] = useState<[from: number, to: number]>();
   const box = useRef<SVGSVGElement>(null), tapped = useRef<number | undefined>(undefined);
-  const rows = stats.buckets, sum = (r: Row, to = chart.series.length) => chart.series.slice(0, to).reduce((n, s) => n + (s.value(r) ?? 0), 0), most = Math.max(...rows.flatMap((r) => chart.form === "stack" ? [sum(r)] : chart.series.map((s) => s.value(r) ?? 0))), top = roundUp(chart.unit === money && most > 0 ? most : Math.max(1, most));
+  const rows = stats.buckets, sum = (r: Row, to = chart.series.length) => chart.series.slice(0, to).reduce((n, s) => n + (s.value(r) ?? 0), 0), most = Math.max(...rows.flatMap((r) => chart.form === "stack" ? [sum(r)] : chart.series.map((s) => s.value(r) ?? 0))), top = roundUp(chart.unit === dollars && most > 0 ? most : Math.max(1, most)), half = chart.scale || top % 2 === 0;
   const [over, setOver] = useState<number>();
   const long = Date.parse(stats.until) - Date.parse(stats.since) > 864e5;
   const clockOf = (time: string | undefined) => time ? new Date(time).toLocaleString([], long ? { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" } : { hour: "2-digit", minute: "2-digit" }) : "";
@@ -85,7 +92,7 @@ function Chart({ chart, stats, one }: { chart: (typeof charts)[number]; stats: S
   return <figure class="card-box stats-chart">
     <figcaption><h2>{chart.title}</h2><span class="stats-key">{chart.series.map((s) => <span key={s.label}><i class={swatch(s)} />{s.label}</span>)}</span></figcaption>
     {!rows.some((r) => chart.series.some((s) => { const v = s.value(r); return v !== undefined && drawn(v); })) ? <p class="stats-none soft">{chart.title === "Tokens" && !tokensOf(stats.total) ? "The model servers reported none." : "None in this time."}</p> : <>
-    <div class="stats-plot"><div class="stats-scale num" aria-hidden="true">{[top, ...top > 1 && (chart.unit === measured || top % 2 === 0) ? [top / 2] : [], 0].map((v) => <span key={v} style={{ top: `${y(v) / high * 100}%` }}>{v === 0 ? "0" : chart.unit(v)}</span>)}</div>
+    <div class="stats-plot"><div class="stats-scale num" aria-hidden="true">{[top, ...half ? [top / 2] : [], 0].map((v) => <span key={v} style={{ top: `${y(v) / high * 100}%` }}>{v === 0 ? "0" : (chart.scale ?? chart.unit)(v)}</span>)}</div>
       <div class="stats-canvas"><svg ref={box} viewBox={`0 0 ${wide} ${high}`} preserveAspectRatio="none" role="img" aria-label={`${chart.title}: ${says}`} tabIndex={0} onKeyDown={keys} onBlur={() => setOver(undefined)}
         onPointerDown={(e) => { box.current!.setPointerCapture(e.pointerId); tapped.current = over; setOver(at(e)); set([at(e), at(e)]); }}
         onPointerMove={(e) => { setOver(at(e)); if (drag) set([drag[0], at(e)]); }}
@@ -95,7 +102,7 @@ function Chart({ chart, stats, one }: { chart: (typeof charts)[number]; stats: S
           set(undefined);
           if (drag && (a !== b || e.pointerType === "mouse" || tapped.current === a)) lead(a, b); // a first touch shows the figures
         }}>
-        <path class="stats-base" d={`M0 ${high - .5}H${wide}M0 ${y(top / 2)}H${wide}M0 ${y(top)}H${wide}`} />
+        <path class="stats-base" d={`M0 ${high - .5}H${wide}${half ? `M0 ${y(top / 2)}H${wide}` : ""}M0 ${y(top)}H${wide}`} />
         {over !== undefined && <rect class="stats-over" x={over * step} width={step} y="0" height={high} />}
         {chart.series.map((s, at) => chart.form === "lines" ? <g key={s.label}><path class={`stats-line as-${s.kind}`} d={linePath(rows.map(s.value), step, y)} /><path class={`stats-dots as-${s.kind}`} d={dotPath(rows.map(s.value), step, y)} /></g> : <path key={s.label} class={`fill as-${s.kind}`} d={pathOf(s, at)} />)}
         {drag && a !== b && <rect class="stats-drag" x={a * step} width={(b - a + 1) * step} y="0" height={high} />}
@@ -110,28 +117,30 @@ function Table({ title, rows, chosen, of, to }: { title: string; rows: Row[]; ch
   const head = ["Name", "Calls", "Errors", "p50", "p95", ...(title === "Models" ? ["First token", "Tokens", ...(rows.some((r) => r.cost) ? ["Cost"] : [])] : [])];
   return <section class="stack"><h2>{title}</h2>
     {rows.length === 0 ? <p class="soft">None in this time.</p> : <PlainTable label={title} head={head} ends={head.map((h) => h !== "Name")}>{rows.map((r) => {
-      const c = of(r)!, cells = [c.calls.toLocaleString(), c.errors ? `${c.errors.toLocaleString()} (${Math.round(c.errors / c.calls * 100)} %)` : "0", measured(c.p50_ms), measured(c.p95_ms),
-        c.first_token_p50_ms ? measured(c.first_token_p50_ms) : "", tokensOf(r) || notReported, r.cost ? money(r.cost) : ""].slice(0, head.length - 1);
+      const c = of(r)!, cells = [c.calls.toLocaleString(), c.errors ? failedOf(c.errors, c.calls) : "0", measured(c.p50_ms), measured(c.p95_ms),
+        c.first_token_p50_ms ? measured(c.first_token_p50_ms) : "", tokensOf(r) || notReported, r.cost ? dollars(r.cost) : ""].slice(0, head.length - 1);
       return <tr key={r.name} class={r.name === chosen ? "decides" : undefined}><th scope="row"><Link to={to(r.name ?? "")}><Seen text={r.name || "unknown"} /></Link></th>{cells.map((text, i) => <td key={i} class={`num end${head[i + 1] === "Errors" && c.errors ? " bad" : ""}`}>{text}</td>)}</tr>;
     })}</PlainTable>}
   </section>;
 }
 
-// Tile is one figure, with that of the time before.
-const Tile = ({ name, value, more, was, bad = false }: { name: string; value: string; more: string; was?: string; bad?: boolean }) => <div class="card-box"><dt>{name}</dt><dd class="num"><b>{value}</b>{more && <span class={bad ? "bad" : "soft"}>{more}</span>}</dd>{was !== undefined && <dd class="num soft stats-was">{was} before</dd>}</div>;
+// Tile is one figure, with that of the time before; by: how much it changed since.
+const Tile = ({ name, value, more, was, by, bad = false }: { name: string; value: string; more: string; was?: string; by?: string; bad?: boolean }) => <div class="card-box"><dt>{name}</dt><dd class="num"><b>{value}</b>{more && <span class={bad ? "bad" : "soft"}>{more}</span>}</dd>{was !== undefined && <dd class="num soft stats-was">{by && <>{by} against </>}{was} before</dd>}</div>;
 
 const rowOf = (of: Row, kind: Kind) => kind === "model" ? of.model_calls : of.tool_calls;
 
 // CallTiles are the figures of model calls or of tool calls.
 function CallTiles({ kind, row, was }: { kind: Kind; row: Row; was?: Row }) {
   const c = rowOf(row, kind), then = was && rowOf(was, kind), name = kind === "model" ? "Model" : "Tool";
-  return <><Tile name={`${name} calls`} value={(c?.calls ?? 0).toLocaleString()} more={c?.errors ? `${(c.errors / c.calls * 100).toFixed(1)} % failed` : c ? "none failed" : ""} was={was && (then?.calls ?? 0).toLocaleString()} bad={Boolean(c?.errors)} />
-    <Tile name={`${name} p50`} value={c ? measured(c.p50_ms) : "–"} more={c ? `p95 ${measured(c.p95_ms)}` : ""} was={was && (then?.calls ? measured(then.p50_ms) : "none")} /></>;
+  return <><Tile name={`${name} calls`} value={(c?.calls ?? 0).toLocaleString()} more={c?.errors ? `${failedOf(c.errors, c.calls)} failed` : c ? "none failed" : ""} was={was && (then?.calls ?? 0).toLocaleString()} by={share(then?.calls ?? 0, c?.calls ?? 0)} bad={Boolean(c?.errors)} />
+    <Tile name={`${name} p50`} value={c ? measured(c.p50_ms) : "–"} more={c ? `p95 ${measured(c.p95_ms)}` : ""} was={was && (then?.calls ? measured(then.p50_ms) : "none")} by={share(then?.p50_ms ?? 0, c?.p50_ms ?? 0)} /></>;
 }
 
+const allTokens = ({ input_tokens: read = 0, output_tokens: written = 0 }: Row) => read + written;
+
 // UsageTiles are tokens and cost.
-const UsageTiles = ({ row, was }: { row: Row; was?: Row }) => <><Tile name="Tokens" value={tokensOf(row) || "–"} more={tokensOf(row) ? `${(row.output_tokens ?? 0).toLocaleString()} out` : notReported} was={was && (tokensOf(was) || notReported)} />
-  {row.cost ? <Tile name="Cost" value={money(row.cost)} more="" was={was && money(was.cost ?? 0)} /> : null}</>;
+const UsageTiles = ({ row, was }: { row: Row; was?: Row }) => <><Tile name="Tokens" value={tokensOf(row) || "–"} more={tokensOf(row) ? `${(row.output_tokens ?? 0).toLocaleString()} out` : notReported} was={was && (tokensOf(was) || notReported)} by={was && share(allTokens(was), allTokens(row))} />
+  {row.cost ? <Tile name="Cost" value={dollars(row.cost)} more="" was={was && dollars(was.cost ?? 0)} by={share(was?.cost ?? 0, row.cost)} /> : null}</>;
 
 // One has the figures of the model or the tool that is chosen.
 function One({ kind, name, stats, was }: { kind: Kind; name: string; stats: Total; was?: Total }) {
@@ -171,7 +180,7 @@ export default function StatsScreen() {
     {data?.complete_since && <p class="problem note">There were more runs or calls than one answer counts: only those since <Time at={data.complete_since} exact /> are counted. Choose a shorter time, or use /metrics.</p>}
     {data && total && <>
       {name ? <One kind={kind} name={name} stats={data} was={before} /> : <dl class="stats-tiles">
-        <Tile name="Runs" value={(total.runs ?? 0).toLocaleString()} more={total.failed_runs ? `${total.failed_runs.toLocaleString()} failed` : "none failed"} was={then && (then.runs ?? 0).toLocaleString()} bad={Boolean(total.failed_runs)} />
+        <Tile name="Runs" value={(total.runs ?? 0).toLocaleString()} more={total.failed_runs ? `${failedOf(total.failed_runs, total.runs ?? total.failed_runs)} failed` : total.runs ? "none failed" : ""} was={then && (then.runs ?? 0).toLocaleString()} by={share(then?.runs ?? 0, total.runs ?? 0)} bad={Boolean(total.failed_runs)} />
         <CallTiles kind="model" row={total} was={then} /><CallTiles kind="tool" row={total} was={then} /><UsageTiles row={total} was={then} />
       </dl>}
       {!total.runs && !total.model_calls ? <Empty title="Nothing ran in this time.">{since !== "7d" ? <button type="button" class="link" onClick={() => setParams({ since: "7d", until: "" })}>Show the last 7 days</button> : <Link to="/">Ask a model in the chat</Link>}</Empty> : <>
