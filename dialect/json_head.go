@@ -70,8 +70,8 @@ func (p *jsonParser) startsJSON(c byte, field headField) bool {
 	return noArguments
 }
 
-// mayEnd reports whether one of the part's ends may still follow after c, the last byte of seg. It sets wordEnd, the offset in seg from
-// which the ends are compared; 0 means that the word continues.
+// mayEnd reports whether one of the part's ends may still follow after c, the last byte of partial. It sets wordEnd, the offset in partial
+// from which the ends are compared; 0 means that the word continues.
 func (p *jsonParser) mayEnd(part *headPart, c byte) bool {
 	switch {
 	case p.wordEnd == 0 && isWordByte(c):

@@ -3,7 +3,6 @@ package secret
 import (
 	"bytes"
 	"encoding/base64"
-
 	"fmt"
 	"maps"
 	"net/url"
