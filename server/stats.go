@@ -15,6 +15,7 @@ import (
 const (
 	maxStatCalls   = 20_000 // model calls that are read for one response, newest first
 	maxStatRuns    = 20_000 // runs that are read for one response, newest first
+	maxStatTools   = 10_000 // names of tools whose runs are counted, those of the newest runs: clients can name any
 	maxStatBuckets = 300
 	maxStatNames   = 50 // rows of each list of names in the response
 )
@@ -210,8 +211,7 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 
 // stats computes the figures for the time span of the filter. If model or tool is not empty, the buckets count only its calls.
 func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int, model, tool string) (*statsBody, error) {
-	span := f.Until.Sub(f.Since)
-	step := max(time.Second, (span/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // rounded up to whole seconds
+	step := max(time.Second, (f.Until.Sub(f.Since)/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // rounded up to whole seconds
 	t := &statsTable{statsBody: statsBody{Since: f.Since, Until: f.Until, Step: int64(step / time.Second)}, step: step,
 		models: statRows{}, tools: statRows{}, reasons: statRows{}, statuses: statRows{}, keys: statRows{}}
 	for at := f.Since; at.Before(f.Until); at = at.Add(step) {
@@ -229,7 +229,9 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 		named(t.keys, r.Principal).Runs++
 		named(t.models, cmp.Or(r.Target, r.Model)).Runs++
 		for _, tool := range r.Tools {
-			named(t.tools, tool).Runs++
+			if t.tools[tool] != nil || len(t.tools) < maxStatTools {
+				named(t.tools, tool).Runs++
+			}
 		}
 		return r.Started
 	})

@@ -188,3 +188,23 @@ func TestStatsListToolsWithCallsFirst(t *testing.T) {
 		t.Errorf("%d tools, first %+v", len(s.Tools), s.Tools[:2])
 	}
 }
+
+// A client can name any number of tools. Those of the newest runs are counted, up to a limit.
+func TestStatsBoundTheNamesOfTools(t *testing.T) {
+	t.Parallel()
+	h := open(t, nil)
+	now := h.clock.now()
+	for i := range 3 {
+		h.append(fmt.Sprintf("run_old_%d", i), now.Add(-time.Hour), &event.RunStarted{Model: "m"}, &event.ToolCallPlanned{ToolCallID: "a", Tool: "old"})
+	}
+	for i := range 160 { // with 64 names each
+		data := []event.Data{&event.RunStarted{Model: "m"}}
+		for j := range 64 {
+			data = append(data, &event.ToolCallPlanned{ToolCallID: "a", Tool: fmt.Sprintf("client_%05d", i*64+j)})
+		}
+		h.append(fmt.Sprintf("run_%03d", i), now.Add(-time.Minute), data...)
+	}
+	if s := h.stats("since=2h"); len(s.Tools) != 50 || s.Tools[0].Runs != 1 || s.Total.Runs != 163 {
+		t.Errorf("%d runs, %d tools, first %+v", s.Total.Runs, len(s.Tools), s.Tools[0])
+	}
+}
