@@ -15,8 +15,9 @@ import (
 const (
 	maxStatCalls   = 20_000 // model calls that are read for one response, newest first
 	maxStatRuns    = 20_000 // runs that are read for one response, newest first
+	maxStatTools   = 10_000 // names of tools whose runs are counted, those of the newest runs: clients can name any
 	maxStatBuckets = 300
-	maxStatNames   = 50 // models in the response, and tools
+	maxStatNames   = 50 // rows of each list of names in the response
 )
 
 // Defaults of the request: the number of buckets, and the time span up to now.
@@ -34,13 +35,13 @@ type statsBody struct {
 	Total    statRow   `json:"total"`
 	Buckets  []statRow `json:"buckets"`
 	Models   []statRow `json:"models"`   // by name of the entry of models if the run began since, else of the model; most used first
-	Tools    []statRow `json:"tools"`    // sorted by number of calls, most used first
+	Tools    []statRow `json:"tools"`    // most used first; tools without a call here, such as those of clients, have only runs
 	Reasons  []statRow `json:"reasons"`  // why runs ended or were suspended, most frequent first
 	Statuses []statRow `json:"statuses"` // the statuses of runs, most frequent first
 	Keys     []statRow `json:"keys"`     // the keys that own runs, most runs first
 }
 
-// A statRow contains the figures of a bucket, a model, a tool or a reason. Members that do not apply are left out.
+// A statRow contains the figures of a bucket, a model, a tool, a reason, a status or a key. Members that do not apply are left out.
 type statRow struct {
 	Time   time.Time  `json:"time,omitzero"` // the start of the bucket
 	Name   string     `json:"name,omitempty"`
@@ -121,11 +122,14 @@ func (r *statRow) began(s *store.RunSummary) {
 	}
 }
 
+// statRows are rows by name.
+type statRows map[string]*statRow
+
 // A statsTable collects the figures of one response.
 type statsTable struct {
 	statsBody
 	step                                   time.Duration
-	models, tools, reasons, statuses, keys map[string]*statRow
+	models, tools, reasons, statuses, keys statRows
 }
 
 // bucket returns the row of the bucket that contains the time, or the nearest one.
@@ -134,7 +138,7 @@ func (t *statsTable) bucket(at time.Time) *statRow {
 }
 
 // named returns the row with the name. It adds the row if none exists.
-func named(rows map[string]*statRow, name string) *statRow {
+func named(rows statRows, name string) *statRow {
 	r := rows[name]
 	if r == nil {
 		r = &statRow{Name: name}
@@ -143,30 +147,34 @@ func named(rows map[string]*statRow, name string) *statRow {
 	return r
 }
 
-// count returns the number of calls that the row counts, or of runs if it counts no calls.
-func (r *statRow) count() int {
+// calls returns the number of calls that the row counts.
+func (r *statRow) calls() int {
 	switch {
 	case r.Model != nil:
 		return r.Model.Calls
 	case r.Tool != nil:
 		return r.Tool.Calls
 	}
-	return r.Runs
+	return 0
 }
 
-// most finishes the rows, and returns the maxStatNames with the largest count, largest first.
-func most(rows map[string]*statRow) []statRow {
+// most finishes the rows, and returns the maxStatNames with the most calls, most first. Of rows with equally many calls, those
+// with more runs are first. So tools of clients, which are not called here, do not displace tools that are.
+func most(rows statRows) []statRow {
 	out := []statRow{}
 	for _, r := range rows {
 		r.finish()
 		out = append(out, *r)
 	}
-	slices.SortFunc(out, func(a, b statRow) int { return cmp.Or(cmp.Compare(b.count(), a.count()), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b statRow) int {
+		return cmp.Or(cmp.Compare(b.calls(), a.calls()), cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Name, b.Name))
+	})
 	return out[:min(len(out), maxStatNames)]
 }
 
 // showStats handles GET /api/stats: figures of the runs that the caller may list, over time, by model and by tool: rates,
-// errors, latencies, tokens and cost. A tool call counts at the time of the model call that requested it.
+// errors, latencies, tokens and cost; and numbers of runs by model, tool, reason, status and key. A tool call counts at the
+// time of the model call that requested it.
 func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	q := r.URL.Query()
 	f, p := c.filter(r)
@@ -203,9 +211,9 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 
 // stats computes the figures for the time span of the filter. If model or tool is not empty, the buckets count only its calls.
 func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int, model, tool string) (*statsBody, error) {
-	span := f.Until.Sub(f.Since)
-	step := max(time.Second, (span/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // rounded up to whole seconds
-	t := &statsTable{statsBody: statsBody{Since: f.Since, Until: f.Until, Step: int64(step / time.Second)}, step: step, models: map[string]*statRow{}, tools: map[string]*statRow{}, reasons: map[string]*statRow{}, statuses: map[string]*statRow{}, keys: map[string]*statRow{}}
+	step := max(time.Second, (f.Until.Sub(f.Since)/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // rounded up to whole seconds
+	t := &statsTable{statsBody: statsBody{Since: f.Since, Until: f.Until, Step: int64(step / time.Second)}, step: step,
+		models: statRows{}, tools: statRows{}, reasons: statRows{}, statuses: statRows{}, keys: statRows{}}
 	for at := f.Since; at.Before(f.Until); at = at.Add(step) {
 		t.Buckets = append(t.Buckets, statRow{Time: at})
 	}
@@ -221,7 +229,9 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 		named(t.keys, r.Principal).Runs++
 		named(t.models, cmp.Or(r.Target, r.Model)).Runs++
 		for _, tool := range r.Tools {
-			named(t.tools, tool).Runs++
+			if t.tools[tool] != nil || len(t.tools) < maxStatTools {
+				named(t.tools, tool).Runs++
+			}
 		}
 		return r.Started
 	})

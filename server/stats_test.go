@@ -64,6 +64,12 @@ func (h *runFixture) record(id, owner string, at time.Time, ms int64, tools ...*
 	if ms > 900 {
 		data = append(data, &event.RunFinished{Reason: lathe.ReasonUpstreamError, Status: "failed"})
 	}
+	h.append(id, at, data...)
+}
+
+// append stores the first events of a run, at a time.
+func (h *runFixture) append(id string, at time.Time, data ...event.Data) {
+	h.t.Helper()
 	var events []event.Event
 	for i, d := range data {
 		events = append(events, event.Event{ID: int64(i) + 1, RunID: id, RequestID: "req", Time: at, Turn: 1, Data: d})
@@ -163,5 +169,42 @@ func TestStatsCountWhatTheStoreHas(t *testing.T) {
 		if p := h.refused("GET", "/api/stats?"+query, "", 400, "invalid_request"); !strings.Contains(p.Detail, says) {
 			t.Errorf("%s: %s", query, p.Detail)
 		}
+	}
+}
+
+// Tools of clients, which have runs and no calls here, do not displace tools with calls.
+func TestStatsListToolsWithCallsFirst(t *testing.T) {
+	t.Parallel()
+	h := open(t, nil)
+	at := h.clock.now().Add(-time.Second)
+	for i := range 2 {
+		for j := range 60 {
+			h.append(fmt.Sprintf("run_%d_%d", i, j), at, &event.RunStarted{Model: "m"}, &event.ToolCallPlanned{ToolCallID: "a", Tool: fmt.Sprintf("client_%02d", j)})
+		}
+	}
+	h.record("run_look", "", at, 100, &event.ToolCallExecuted{ToolCallID: "a", ToolName: "look", Success: true})
+	s := h.stats("since=1h")
+	if len(s.Tools) != 50 || s.Tools[0].Name != "look" || s.Tools[0].Runs != 1 || s.Tools[1].Name != "client_00" || s.Tools[1].Runs != 2 {
+		t.Errorf("%d tools, first %+v", len(s.Tools), s.Tools[:2])
+	}
+}
+
+// A client can name any number of tools. Those of the newest runs are counted, up to a limit.
+func TestStatsBoundTheNamesOfTools(t *testing.T) {
+	t.Parallel()
+	h := open(t, nil)
+	now := h.clock.now()
+	for i := range 3 {
+		h.append(fmt.Sprintf("run_old_%d", i), now.Add(-time.Hour), &event.RunStarted{Model: "m"}, &event.ToolCallPlanned{ToolCallID: "a", Tool: "old"})
+	}
+	for i := range 160 { // with 64 names each
+		data := []event.Data{&event.RunStarted{Model: "m"}}
+		for j := range 64 {
+			data = append(data, &event.ToolCallPlanned{ToolCallID: "a", Tool: fmt.Sprintf("client_%05d", i*64+j)})
+		}
+		h.append(fmt.Sprintf("run_%03d", i), now.Add(-time.Minute), data...)
+	}
+	if s := h.stats("since=2h"); len(s.Tools) != 50 || s.Tools[0].Runs != 1 || s.Total.Runs != 163 {
+		t.Errorf("%d runs, %d tools, first %+v", s.Total.Runs, len(s.Tools), s.Tools[0])
 	}
 }
