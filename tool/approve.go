@@ -43,18 +43,13 @@ func approve(ctx context.Context, c *call) ending {
 		c.parked = c.Parked // the answer can be read only once, so it is read when it can be used
 		return parked
 	}
-	req := &lathe.ApprovalRequest{CallInfo: *c.describe(), Verdict: c.verdict,
-		Digest:    digest.ArgsDigest(w.info.RunID, c.ID, c.tool, c.entry.spec.Schema, c.args),
-		ExpiresAt: w.r.now().Add(w.limits.ApprovalTTL)}
-	if c.asked() {
-		req.ExpiresAt = c.Parked.ExpiresAt
-		if c.Parked.Digest != req.Digest {
-			// The definition has changed: the approval is for another tool than the one that would be called.
-			return refuseApproval(c, expired, lathe.Approval{ReasonCode: reasonChanged}, lathe.CodeApprovalExpired)
-		}
-	} else {
+	req := requestOf(c)
+	if !c.asked() {
 		c.emit(&event.ApprovalRequested{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, ArgsDigest: req.Digest,
 			Rule: c.verdict.Rule, ExpiresAt: req.ExpiresAt, Arguments: bytes.Clone(c.args)})
+	} else if c.Parked.Digest != req.Digest {
+		// The definition has changed: the approval is for another tool than the one that would be called.
+		return refuseApproval(c, expired, lathe.Approval{ReasonCode: reasonChanged}, lathe.CodeApprovalExpired)
 	}
 	var answer lathe.Approval
 	err := context.DeadlineExceeded // if the request has expired
@@ -72,11 +67,27 @@ func approve(ctx context.Context, c *call) ending {
 		if answer, inTime = storedAnswer(ctx, w.r.opts.Approver, req); !inTime {
 			return refuseApproval(c, expired, lathe.Approval{}, lathe.CodeApprovalExpired)
 		}
-		err = nil
-	}
-	switch {
 	case err != nil:
 		return refuseApproval(c, refused, lathe.Approval{ReasonCode: "approver_error"}, lathe.CodeApprovalDenied)
+	}
+	return applyAnswer(c, answer)
+}
+
+// requestOf returns the request for the approver. It expires after approval_ttl, or when the request of the parked call does.
+func requestOf(c *call) *lathe.ApprovalRequest {
+	w := c.w
+	req := &lathe.ApprovalRequest{CallInfo: *c.describe(), Verdict: c.verdict,
+		Digest:    digest.ArgsDigest(w.info.RunID, c.ID, c.tool, c.entry.spec.Schema, c.args),
+		ExpiresAt: w.r.now().Add(w.limits.ApprovalTTL)}
+	if c.asked() {
+		req.ExpiresAt = c.Parked.ExpiresAt
+	}
+	return req
+}
+
+// applyAnswer applies the approver's answer: a refusal, a result in place of the tool's, edited arguments, or an approval.
+func applyAnswer(c *call, answer lathe.Approval) ending {
+	switch {
 	case !answer.Approved:
 		return refuseApproval(c, refused, answer, lathe.CodeApprovalDenied)
 	case answer.Result != nil:

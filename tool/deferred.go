@@ -33,7 +33,7 @@ const builtinOrigin = "builtin"
 
 // beginDeferral decides whether the run defers its tools, and makes the list of its definitions.
 func (v *view) beginDeferral(opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) {
-	specs := v.selectTools()
+	specs := v.judgeTools()
 	search := &v.r.set.search
 	full := v.r.advertised.get(v.registry, specs)
 	space := v.besideClient(limits)
@@ -219,24 +219,22 @@ func (v *view) append(names []string) (appended []string) {
 	return appended
 }
 
-// resent returns the sent list with the current definitions of the set. specs are the definitions that may be offered now. The definition
+// resend makes the sent list one with the current definitions of the set. specs are the definitions that may be offered now. The definition
 // of a tool that is not in specs remains.
-func (v *view) resent(specs []*lathe.ToolSpec) *advertised {
+func (v *view) resend(specs []*lathe.ToolSpec) {
 	d := &v.deferral
 	d.full = v.r.advertised.get(v.registry, specs)
-	now := make([]*lathe.ToolSpec, len(d.sent.specs))
-	for i, old := range d.sent.specs {
-		now[i] = old
+	now := slices.Clone(d.sent.specs)
+	for i, old := range now {
 		if spec := d.full.find(old.Name); spec != nil && v.client[old.Name] == nil {
 			now[i] = spec
 		}
 	}
-	if slices.Equal(now, d.sent.specs) {
-		v.send(d.sent)
-	} else {
-		v.send(newAdvertised(now, d.sent.sorted))
+	list := d.sent
+	if !slices.Equal(now, list.specs) {
+		list = newAdvertised(now, list.sorted)
 	}
-	return v.shown
+	v.send(list)
 }
 
 // callable returns the definitions of the set and of the client that the run may call, sorted by name. If the run defers its tools, it

@@ -64,8 +64,8 @@ func (v *view) finds(name string) bool {
 	return found.entry != nil || found.client
 }
 
-// alias records the aliases of a client's tool. If two tools have aliases with the same spelling, neither is found by them.
-func (v *view) alias(spec *lathe.ToolSpec) {
+// addAliases records the name and the aliases of a client's tool. If two tools have aliases with the same spelling, neither is found by them.
+func (v *view) addAliases(spec *lathe.ToolSpec) {
 	for _, alias := range append([]string{spec.Name}, spec.Aliases...) {
 		key := spelled(alias)
 		if own, taken := v.aliases[key]; taken && own != spec.Name {

@@ -8,21 +8,28 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// view contains the tools of the set and of the client as one run sees them. shown, withheld and deferral are set together, by open for a run
-// that defers tools and otherwise by the first call of advertise. Refresh sets shown to nil, so that advertise computes them again.
+// view contains the tools of the set and of the client as one run sees them.
+//
+// open sets the first group of fields, which then remain, except that judgeTools may remove tools from client.
+//
+// The second group depends on registry, the state of the set. It is computed by open for a run that may defer tools (beginDeferral), and
+// otherwise by the first call of advertise. After that it changes in two places only: load adds the tools that a search has found to shown
+// and deferral; Refresh replaces registry and sets shown to nil, so that advertise computes the group again, and restores the whole group if
+// the new tools exceed a limit of the run.
 type view struct {
 	r          *Runner
 	run        *lathe.RunInfo
-	maxDepth   int // a run at this depth may start no other
-	deferral   deferral
-	unsearched unsearched // the reason why the run defers nothing
-	registry   *registry
+	maxDepth   int             // a run at this depth may start no other
+	unsearched unsearched      // the reason why the run defers nothing although the set has a search
 	allow      map[string]bool // nil: all
 	client     map[string]*lathe.ToolSpec
 	aliases    map[string]string // names of the client's tools by spelling of their aliases, "" if several share one; nil: no tool has aliases
 	handOver   bool              // unknown names are client tools
-	shown      *advertised       // nil: not computed
-	withheld   []event.WithheldTool
+
+	registry *registry
+	shown    *advertised // the definitions to send; nil: not computed
+	withheld []event.WithheldTool
+	deferral deferral
 }
 
 // noRegistry is the registry of a runner without a set.
@@ -47,14 +54,20 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 	if len(opts.ClientTools) > 0 {
 		v.client = make(map[string]*lathe.ToolSpec, len(opts.ClientTools))
 		for _, spec := range opts.ClientTools {
-			if spec != nil && (v.ofSet(spec.Name) == nil || spec.Disallowed && !v.allows(spec.Name)) {
+			if spec == nil {
+				continue
+			}
+			if len(spec.Aliases) > 0 {
+				v.aliases = map[string]string{} // filled below
+			}
+			replacesTool := spec.Disallowed && !v.allows(spec.Name)
+			if replacesTool || v.ofSet(spec.Name) == nil {
 				v.client[spec.Name] = spec
 			}
 		}
-		if slices.ContainsFunc(opts.ClientTools, func(spec *lathe.ToolSpec) bool { return spec != nil && len(spec.Aliases) > 0 }) {
-			v.aliases = make(map[string]string, len(v.client))
+		if v.aliases != nil {
 			for _, spec := range v.client {
-				v.alias(spec)
+				v.addAliases(spec)
 			}
 		}
 	}
@@ -88,9 +101,9 @@ func (v *view) advertise() *advertised {
 	if v.shown != nil {
 		return v.shown
 	}
-	specs := v.selectTools()
+	specs := v.judgeTools()
 	if v.deferral.on {
-		v.shown = v.resent(specs)
+		v.resend(specs)
 	} else {
 		v.shown = v.list(specs)
 	}
@@ -120,25 +133,24 @@ func sortedByName(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	return specs
 }
 
-// selectTools returns the definitions of the set that may be offered, sorted by name, and sets withheld. It removes a client tool that replaces a
-// tool which would be withheld.
-func (v *view) selectTools() []*lathe.ToolSpec {
+// judgeTools decides about each tool of the set. It returns the definitions that may be offered, sorted by name, and sets withheld to the
+// others that the run may use. It removes a client tool that replaces a tool which would be withheld.
+func (v *view) judgeTools() []*lathe.ToolSpec {
 	specs := make([]*lathe.ToolSpec, 0, len(v.registry.sorted))
 	v.withheld = nil
 	for _, e := range v.registry.sorted {
-		allowed := v.allows(e.spec.Name)
-		replaced := !allowed && v.client[e.spec.Name] != nil
-		if e.spec.Hidden || !allowed && !replaced || !e.spec.For(v.run.Principal, v.run.Profile) {
+		if e.spec.Hidden || !e.spec.For(v.run.Principal, v.run.Profile) {
 			continue
 		}
-		held := v.withhold(e)
-		switch {
-		case allowed && held.Reason == "":
-			specs = append(specs, e.spec)
-		case allowed:
-			v.withheld = append(v.withheld, held)
-		case held.Reason != "":
-			delete(v.client, e.spec.Name)
+		name := e.spec.Name
+		if v.allows(name) {
+			if held := v.withhold(e); held.Reason == "" {
+				specs = append(specs, e.spec)
+			} else {
+				v.withheld = append(v.withheld, held)
+			}
+		} else if v.client[name] != nil && v.withhold(e).Reason != "" {
+			delete(v.client, name)
 		}
 	}
 	return specs

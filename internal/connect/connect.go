@@ -92,7 +92,7 @@ type File struct {
 }
 
 // An Entry is a value to set at a path of keys. A path element `[name=value]` selects the object in a list whose member name has that
-// value.
+// value. The last element is always a key, because it may be the name of a model.
 type Entry struct {
 	Path  []string
 	Value any // string, bool, number, maps and lists of them, or Absent
@@ -114,6 +114,12 @@ func selector(element string) (name, value string, ok bool) {
 		return "", "", false
 	}
 	return strings.Cut(element[1:len(element)-1], "=")
+}
+
+// selectsInList reports whether a path begins in a list: its first element selects an object, and is not the last.
+func selectsInList(path []string) bool {
+	_, _, ok := selector(path[0])
+	return ok && len(path) > 1
 }
 
 // Find returns the agent with the given name, or nil.

@@ -31,63 +31,70 @@ func TestSettingsAreAddedAndTakenBack(t *testing.T) {
 		for _, key := range []string{"", "LATHE_API_KEY"} {
 			for _, old := range []bool{false, true} {
 				t.Run(a.Name+"/"+key+map[bool]string{true: "/existing"}[old], func(t *testing.T) {
-					home := t.TempDir()
-					s := &Settings{URL: "http://127.0.0.1:8700", Model: "m.1/x=y", KeyEnv: key}
-					files, before := a.Files(dirs(home), s), map[string]string{}
-					for _, f := range files {
-						if !old {
-							continue
-						}
-						before[f.Path] = existing[f.Format]
-						if err := errors.Join(os.MkdirAll(filepath.Dir(f.Path), 0o700), os.WriteFile(f.Path, []byte(existing[f.Format]), 0o640)); err != nil {
-							t.Fatal(err)
-						}
-					}
-					record := filepath.Join(home, "record", a.Name+".json")
-					var written []string
-					for range 2 {
-						if _, err := Write(record, files); err != nil {
-							t.Fatal(err)
-						}
-						for _, f := range files {
-							text, err := os.ReadFile(f.Path)
-							if err != nil {
-								t.Fatal(err)
-							}
-							written = append(written, string(text))
-							f.check(t, before[f.Path], text)
-						}
-					}
-					given := "" // the variable stands in no file of these two
-					if a.Name == "gemini-cli" || a.Name == "cline" {
-						given = key
-					}
-					read, differences, err := Read(a, dirs(home), given)
-					if err != nil || len(differences) > 0 || *read != *s {
-						t.Errorf("read %+v, %v, %v; want %+v", read, differences, err, s)
-					}
-					if d := cmp.Diff(written[:len(files)], written[len(files):]); d != "" {
-						t.Errorf("the second time:\n%s", d)
-					}
-					if _, err := Undo(record); err != nil {
-						t.Fatal(err)
-					}
-					for _, f := range files {
-						text, err := ReadFile(f.Path)
-						if err != nil || string(text) != before[f.Path] || (text == nil) == old {
-							t.Errorf("after Undo %s is %q, %v; want %q", f.Path, text, err, before[f.Path])
-						}
-						left, _ := filepath.Glob(f.Path + ".*")
-						if len(left) > 0 {
-							t.Errorf("left behind: %v", left)
-						}
-					}
-					if _, err := Undo(record); !errors.Is(err, ErrNothingWritten) {
-						t.Errorf("the second Undo: %v", err)
-					}
+					testSettings(t, a, "m.1/x=y", key, old)
+				})
+				t.Run(a.Name+"/"+key+map[bool]string{true: "/existing"}[old]+"/selector", func(t *testing.T) {
+					testSettings(t, a, "[x=y]", key, old) // a path with this name must not select an object in a list
 				})
 			}
 		}
+	}
+}
+
+func testSettings(t *testing.T, a *Agent, model, key string, old bool) {
+	home := t.TempDir()
+	s := &Settings{URL: "http://127.0.0.1:8700", Model: model, KeyEnv: key}
+	files, before := a.Files(dirs(home), s), map[string]string{}
+	for _, f := range files {
+		if !old {
+			continue
+		}
+		before[f.Path] = existing[f.Format]
+		if err := errors.Join(os.MkdirAll(filepath.Dir(f.Path), 0o700), os.WriteFile(f.Path, []byte(existing[f.Format]), 0o640)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record := filepath.Join(home, "record", a.Name+".json")
+	var written []string
+	for range 2 {
+		if _, err := Write(record, files); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			written = append(written, string(text))
+			f.check(t, before[f.Path], text)
+		}
+	}
+	given := "" // the variable stands in no file of these two
+	if a.Name == "gemini-cli" || a.Name == "cline" {
+		given = key
+	}
+	read, differences, err := Read(a, dirs(home), given)
+	if err != nil || len(differences) > 0 || *read != *s {
+		t.Errorf("read %+v, %v, %v; want %+v", read, differences, err, s)
+	}
+	if d := cmp.Diff(written[:len(files)], written[len(files):]); d != "" {
+		t.Errorf("the second time:\n%s", d)
+	}
+	if _, err := Undo(record); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := ReadFile(f.Path)
+		if err != nil || string(text) != before[f.Path] || (text == nil) == old {
+			t.Errorf("after Undo %s is %q, %v; want %q", f.Path, text, err, before[f.Path])
+		}
+		left, _ := filepath.Glob(f.Path + ".*")
+		if len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+	if _, err := Undo(record); !errors.Is(err, ErrNothingWritten) {
+		t.Errorf("the second Undo: %v", err)
 	}
 }
 

@@ -47,10 +47,7 @@ func (f *Format) Merge(text []byte, entries []Entry) ([]byte, error) {
 			return nil, err
 		}
 	}
-	before, err := f.Decode(text)
-	if err != nil {
-		return nil, err
-	}
+	before, _ := f.Decode(text) // cannot fail: it was decoded to want
 	if equal(before, want) {
 		return text, nil
 	}
@@ -121,7 +118,8 @@ func Lookup(tree any, path []string) (any, bool) {
 func find(list []any, element string) int {
 	name, value, _ := selector(element)
 	for i, e := range list {
-		if m, ok := e.(map[string]any); ok && m[name] == value {
+		m, _ := e.(map[string]any)
+		if m[name] == value {
 			return i
 		}
 	}
@@ -138,7 +136,7 @@ func set(tree map[string]any, path []string, value any) error {
 		}
 		return nil
 	}
-	if _, _, isList := selector(path[1]); !isList {
+	if !selectsInList(path[1:]) {
 		next, ok := tree[key].(map[string]any)
 		if !ok {
 			if tree[key] != nil {
@@ -159,8 +157,8 @@ func set(tree map[string]any, path []string, value any) error {
 	i := find(list, path[1])
 	if i < 0 {
 		name, selected, _ := selector(path[1])
+		i = len(list)
 		list = append(list, map[string]any{name: selected})
-		i = len(list) - 1
 		tree[key] = list
 	}
 	return set(list[i].(map[string]any), path[2:], value)

@@ -77,11 +77,9 @@ func (a *Agent) eachEntry(d *Dirs, s *Settings, visit func(file string, e *Entry
 
 // variable returns the name of the environment variable in the value of an entry with the key, or "" if none exists.
 func (e *Entry) variable(value string) string {
-	name, ok := strings.CutPrefix(value, e.before)
-	if ok {
-		name, ok = strings.CutSuffix(name, e.after)
-	}
-	if !ok || value == NoKey || name == noKeyVariable {
+	name, begins := strings.CutPrefix(value, e.before)
+	name, ends := strings.CutSuffix(name, e.after)
+	if !begins || !ends || value == NoKey || name == noKeyVariable {
 		return ""
 	}
 	return name

@@ -137,7 +137,7 @@ func onlyDefaults(n *yaml.Node, path []string, puts []Put) bool {
 	}
 	for i := 0; i < len(n.Content); i += 2 {
 		name := n.Content[i].Value
-		member := append(path[:len(path):len(path)], name)
+		member := slices.Concat(path, []string{name})
 		if name != selects && !slices.ContainsFunc(puts, func(p Put) bool { return p.Default && slices.Equal(p.Path, member) }) {
 			return false
 		}

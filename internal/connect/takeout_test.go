@@ -40,7 +40,7 @@ func rewrite(t *testing.T, path string, more map[string]any) {
 }
 
 // Agents write their JSON files anew when they start, with members and defaults of their own, in another order and indentation. Undo
-// then takes out what was written, also by two writes of different models, and keeps the rest.
+// then takes out what was written, also by writes of different models, and keeps the rest.
 func TestUndoAfterTheAgentRewroteItsFile(t *testing.T) {
 	for _, a := range Agents {
 		for _, old := range []bool{false, true} {
@@ -48,6 +48,7 @@ func TestUndoAfterTheAgentRewroteItsFile(t *testing.T) {
 				home := t.TempDir()
 				files := a.Files(dirs(home), &Settings{URL: "http://127.0.0.1:8700", Model: "m.1/x=y", KeyEnv: "K"})
 				second := a.Files(dirs(home), &Settings{URL: "http://127.0.0.1:8700", Model: "m2"})
+				third := a.Files(dirs(home), &Settings{URL: "http://127.0.0.1:8700", Model: "[x=y]"}) // a key, not a selector
 				if slices.ContainsFunc(files, func(f File) bool { return f.Format != JSON && f.Format != DotEnv }) {
 					t.Skip("agents do not rewrite files of this format")
 				}
@@ -59,7 +60,7 @@ func TestUndoAfterTheAgentRewroteItsFile(t *testing.T) {
 					}
 				}
 				record := filepath.Join(home, "config", "connect", a.Name+".json")
-				for _, files := range [][]File{files, second} {
+				for _, files := range [][]File{files, second, third} {
 					if _, err := Write(record, files); err != nil {
 						t.Fatal(err)
 					}

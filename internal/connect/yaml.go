@@ -8,7 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML is the YAML format. An edit leaves comments and the order of keys unchanged.
+// YAML is the YAML format. An edit leaves comments and the order of keys unchanged. setYAML, elementYAML and memberYAML are also used for
+// JSON, whose files are edited as trees of the same nodes: see [JSON].
 var YAML = &Format{Name: "YAML", decode: decodeYAML, edit: editYAML}
 
 func decodeYAML(text []byte) (map[string]any, error) {
@@ -62,8 +63,7 @@ func setYAML(n *yaml.Node, path []string, value *yaml.Node) error {
 		return nil
 	}
 	kind := yaml.MappingNode
-	name, selected, ok := selector(path[0])
-	if ok && n.Kind != yaml.MappingNode {
+	if selectsInList(path) {
 		kind = yaml.SequenceNode
 	}
 	if n.Kind != kind {
@@ -75,6 +75,7 @@ func setYAML(n *yaml.Node, path []string, value *yaml.Node) error {
 	if kind == yaml.SequenceNode {
 		e := elementYAML(n, path[0])
 		if e == nil {
+			name, selected, _ := selector(path[0])
 			e = &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{stringYAML(name), stringYAML(selected)}}
 			n.Content = append(n.Content, e)
 		}
@@ -88,12 +89,13 @@ func setYAML(n *yaml.Node, path []string, value *yaml.Node) error {
 	return setYAML(m, path[1:], value)
 }
 
-// elementYAML returns the first object of a list that a path element `[name=value]` selects, or nil. A scalar of JSON that is not a string
-// equals no value.
-func elementYAML(n *yaml.Node, selecting string) *yaml.Node {
-	name, value, ok := selector(selecting)
+// elementYAML returns the first object of a list that a path element `[name=value]` selects, or nil.
+func elementYAML(n *yaml.Node, element string) *yaml.Node {
+	name, value, ok := selector(element)
 	for _, e := range n.Content {
-		if m := memberYAML(e, name); ok && m != nil && m.Value == value && (m.Tag != "" || m.Alias != nil) {
+		m := memberYAML(e, name)
+		isText := m != nil && (m.Tag != "" || m.Alias != nil) // of the values of a JSON file, only strings have a tag
+		if ok && isText && m.Value == value {
 			return e
 		}
 	}
@@ -106,6 +108,7 @@ func stringYAML(s string) *yaml.Node {
 	return &n
 }
 
+// memberYAML returns the value of a member of an object, or nil if n has no such member or is not an object.
 func memberYAML(n *yaml.Node, name string) *yaml.Node {
 	if n.Kind != yaml.MappingNode {
 		return nil

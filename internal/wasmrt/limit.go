@@ -2,18 +2,19 @@ package wasmrt
 
 import "cmp"
 
-// Limits of a module and its instances. The comment of each field states its default, for 0, and its name in Error.Limit.
+// Limits of a module and its instances. The comment of each field states its name in Error.Limit. [Limits.WithDefaults] has the
+// defaults for 0.
 type Limits struct {
-	ModuleBytes   int    // 16 MiB; of the binary ("module_bytes")
-	Functions     int    // 50,000 ("functions")
-	FunctionBytes int    // 1 MiB; of the code of one function ("function_bytes")
-	MemoryPages   uint32 // 1,024, of 64 KiB each: 64 MiB ("memory_pages"); at most 65,535
-	TableElements uint32 // 100,000, in all tables together ("table_elements")
-	HostCalls     int64  // 1,000,000 calls from the guest to the host ("host_calls")
-	StdoutBytes   int64  // 64 KiB on standard output and standard error together ("stdout_bytes")
-	FileBytes     int64  // 64 MiB read from and written to files ("file_bytes")
-	OpenFiles     int    // 64 at once ("open_files")
-	NewFiles      int    // 1,000 files and folders created, including removed ones ("new_files")
+	ModuleBytes   int    // of the binary ("module_bytes")
+	Functions     int    // "functions"
+	FunctionBytes int    // of the code of one function ("function_bytes")
+	MemoryPages   uint32 // of 64 KiB each; at most 65,535 ("memory_pages")
+	TableElements uint32 // in all tables together ("table_elements")
+	HostCalls     int64  // calls from the guest to the host ("host_calls")
+	StdoutBytes   int64  // on standard output and standard error together ("stdout_bytes")
+	FileBytes     int64  // read from and written to files ("file_bytes")
+	OpenFiles     int    // at once ("open_files")
+	NewFiles      int    // files and folders created, including removed ones ("new_files")
 }
 
 // stackLimit is the name of the limit on nested calls, which no option changes: maxStack bytes, and 2,000 calls if they are interpreted.
@@ -33,7 +34,7 @@ func (l Limits) WithDefaults() Limits {
 	l.ModuleBytes = cmp.Or(l.ModuleBytes, 16<<20)
 	l.Functions = cmp.Or(l.Functions, 50_000)
 	l.FunctionBytes = cmp.Or(l.FunctionBytes, 1<<20)
-	l.MemoryPages = min(cmp.Or(l.MemoryPages, 1_024), 65_535)
+	l.MemoryPages = min(cmp.Or(l.MemoryPages, 1_024), 65_535) // by default 64 MiB
 	l.TableElements = cmp.Or(l.TableElements, 100_000)
 	l.HostCalls = cmp.Or(l.HostCalls, 1_000_000)
 	l.StdoutBytes = cmp.Or(l.StdoutBytes, 64<<10)

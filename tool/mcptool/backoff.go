@@ -10,11 +10,11 @@ import (
 // of up to half, so that servers that failed together are not contacted together.
 type backoff struct {
 	min, max time.Duration
-	failures int // number of consecutive failures
-	jitter   func() float64
+	failures int            // number of consecutive failures
+	jitter   func() float64 // returns a random number in [0, 1)
 }
 
-// steadyAfter is the minimum duration of a session after which its end counts as the first one.
+// steadyAfter is the duration from which a session was stable: the pause after its end is that after a first failure.
 const steadyAfter = time.Minute
 
 func newBackoff(lowest, highest time.Duration) *backoff {
@@ -30,16 +30,18 @@ func newBackoff(lowest, highest time.Duration) *backoff {
 // next counts a failure and returns the pause after it.
 func (b *backoff) next() time.Duration {
 	d := b.max
-	if b.failures < 30 && b.min<<b.failures < b.max {
+	if b.min <= b.max>>b.failures { // min<<failures does not overflow
 		d = b.min << b.failures
 	}
 	b.failures++
 	return d - time.Duration(b.jitter()*float64(d)/2)
 }
 
-// nextEnd counts the end of an offered session after the time lived, and returns the pause after it. After a session of at least
-// steadyAfter, the count begins again.
-func (b *backoff) nextEnd(lived time.Duration) time.Duration {
+func (b *backoff) reset() { b.failures = 0 }
+
+// afterSession returns the pause after a session that began successfully and then ended. lived is its duration. Its end counts as one more
+// failure, or as the first one if the session was stable.
+func (b *backoff) afterSession(lived time.Duration) time.Duration {
 	if lived >= steadyAfter {
 		b.reset()
 	}
@@ -54,5 +56,3 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	case <-time.After(d):
 	}
 }
-
-func (b *backoff) reset() { b.failures = 0 }

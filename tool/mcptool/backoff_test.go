@@ -31,3 +31,14 @@ func TestBackoffGrowsAndIsBounded(t *testing.T) {
 		t.Errorf("after a success: got %s", got)
 	}
 }
+
+func TestBackoffDoesNotOverflow(t *testing.T) {
+	t.Parallel()
+	b := newBackoff(20*time.Second, 10*time.Minute)
+	b.jitter = func() float64 { return 0 }
+	for i := range 100 {
+		if got, want := b.next(), min(20*time.Second<<min(i, 10), 10*time.Minute); got != want {
+			t.Fatalf("pause %d: got %s, want %s", i, got, want)
+		}
+	}
+}

@@ -22,15 +22,21 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A gate is the transport of all requests to an HTTP server. It allows only the server's origin, adds the configured headers, and passes
-// each message of the answers to the tap. A watched request is a call whose raw result the tap stores: see [tap.watch]. The parameter carried
-// of the methods is the watched request in the message that is sent; nil for other messages.
+// A gate is the transport of all requests to an HTTP server. It allows only the server's origin, adds the configured headers, and reports
+// each message to the tap, which stores the raw results of watched requests: see [tap.watch]. The tap has one method for each event:
+//   - sent, before a message is sent, and unsent, if it was not sent after all
+//   - answered, for an answer whose status is not a success
+//   - received for a message of an answer, unbatch for a batch, and receivedFor and receivedBatch if it must answer a given request: they
+//     check the message and return what the decoder gets
+//   - refuse, for an answer that is too long, and lost, if a stream ends before the answer
+//
+// The parameter carried of the methods is the watched request in the message that is sent; nil for other messages.
 type gate struct {
 	next    http.RoundTripper
 	origin  string
 	headers map[string]secret.Secret
 	tap     *tap
-	max     int
+	max     int // largest size of a message in bytes
 	// lastFailure is the HTTP status of the last answer to a message if it was not a success; 0 otherwise.
 	lastFailure atomic.Int64
 	// isForeign reports that the last answer to a message had a content type that MCP servers do not use.
@@ -73,7 +79,8 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return g.refusedResponse(out, resp, carried), nil
+		g.refuse(out, resp, carried)
+		return resp, nil
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if req.Method == http.MethodPost {
@@ -109,18 +116,17 @@ func (g *gate) addHeaders(ctx context.Context, h http.Header) {
 
 // recordFailure records the error of a message without an answer.
 func (g *gate) recordFailure(err error, carried *request) {
-	switch e := (*oauth.Error)(nil); {
-	case errors.As(err, &e):
+	if e, ok := errors.AsType[*oauth.Error](err); ok {
 		g.unauthorized.Store(e)
 		g.tap.unsent(carried, e)
-	case neverSent(err):
+	} else if neverSent(err) {
 		g.tap.unsent(carried, nil)
 	}
 }
 
-// refusedResponse records an answer that is not a success. If the server no longer knows the session of a watched request, the decoder gets a
-// stream with a JSON-RPC error in place of the status, because it would end all other requests of the connection after that status.
-func (g *gate) refusedResponse(req *http.Request, resp *http.Response, carried *request) *http.Response {
+// refuse records an answer that is not a success. If the server no longer knows the session of a watched request, it replaces the answer: see
+// replaceByError.
+func (g *gate) refuse(req *http.Request, resp *http.Response, carried *request) {
 	if req.Method == http.MethodPost {
 		g.lastFailure.Store(int64(resp.StatusCode))
 	}
@@ -129,30 +135,37 @@ func (g *gate) refusedResponse(req *http.Request, resp *http.Response, carried *
 	}
 	resp.Body = limited(resp.Body, g.max)
 	why, after := refusalOf(req, resp)
-	id := g.tap.answered(req.Context(), carried, resp.StatusCode, why, after)
+	id := g.tap.answered(req.Context(), carried, resp.StatusCode, why, after) // "": the message does not belong to a watched request
 	noSession := why == lostSession || why == unknownSession
 	awaited := carried != nil || req.Method == http.MethodGet // a GET may resume the stream of a watched request
 	if id != "" && noSession && awaited {
-		_ = resp.Body.Close() // its body is not needed
-		resp.StatusCode, resp.Header = http.StatusOK, http.Header{"Content-Type": {"text/event-stream"}}
-		resp.Body = io.NopCloser(bytes.NewReader(sse.AppendEvent(nil, sse.Event{Data: errorResponse(id)})))
+		replaceByError(resp, id)
 	}
-	return resp
+}
+
+// replaceByError makes the answer a stream with a JSON-RPC error for the request with this id, because the decoder would end all other
+// requests of the connection after the status of the answer.
+func replaceByError(resp *http.Response, id string) {
+	_ = resp.Body.Close()
+	resp.StatusCode, resp.Header = http.StatusOK, http.Header{"Content-Type": {"text/event-stream"}}
+	resp.Body = io.NopCloser(bytes.NewReader(sse.AppendEvent(nil, sse.Event{Data: errorResponse(id)})))
 }
 
 // leadsTo returns the URL of a redirect without its query, or only the origin if it is another one. "": not a redirect.
 func (g *gate) leadsTo(req *http.Request, resp *http.Response) string {
-	to, err := req.URL.Parse(resp.Header.Get("Location"))
-	switch {
-	case resp.StatusCode < 300 || resp.StatusCode > 399 || resp.Header.Get("Location") == "" || err != nil || to.Host == "":
+	location := resp.Header.Get("Location")
+	to, err := req.URL.Parse(location)
+	if resp.StatusCode < 300 || resp.StatusCode > 399 || location == "" || err != nil || to.Host == "" {
 		return ""
-	case httpname.Origin(to) == g.origin:
-		return to.Scheme + "://" + to.Host + to.EscapedPath()
 	}
-	return to.Scheme + "://" + to.Host
+	target := to.Scheme + "://" + to.Host
+	if httpname.Origin(to) == g.origin {
+		target += to.EscapedPath()
+	}
+	return target
 }
 
-// outgoing passes a message to the tap before it is sent. It returns the id of the message, and the watched request in it.
+// outgoing passes a message to the tap before it is sent. It returns the JSON text of its id, "" if it has none, and the watched request in it.
 func (g *gate) outgoing(req *http.Request) (id string, carried *request) {
 	if req.GetBody == nil {
 		return "", nil
@@ -173,8 +186,8 @@ func neverSent(err error) bool {
 	if e, ok := errors.AsType[*egress.Error](err); ok {
 		return e.Unsent
 	}
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 type limitedBody struct {
@@ -188,11 +201,11 @@ func limited(b io.ReadCloser, limit int) io.ReadCloser {
 
 // A jsonBody is a body with one message, which is read and checked as a whole before any byte is returned.
 type jsonBody struct {
-	src   io.ReadCloser
-	gate  *gate
-	id    string
-	ready bool
-	rest  bytes.Reader
+	src     io.ReadCloser
+	gate    *gate
+	id      string       // of the request that the body answers; "": of none
+	ready   bool         // src was read
+	checked bytes.Reader // what is returned in place of src
 }
 
 func (b *jsonBody) Read(p []byte) (int, error) {
@@ -204,15 +217,15 @@ func (b *jsonBody) Read(p []byte) (int, error) {
 			return 0, fmt.Errorf("reading the answer: %w", err)
 		case len(raw) > b.gate.max:
 			raw = b.gate.tap.refuse(b.id, errTooLong)
-		case len(bytes.TrimSpace(raw)) == 0:
+		case len(bytes.TrimSpace(raw)) == 0: // is not a message
 		case jsonrpc2.IsBatch(raw):
 			raw = b.gate.tap.receivedBatch(raw, b.id)
 		default:
 			raw = b.gate.tap.receivedFor(raw, b.id)
 		}
-		b.rest.Reset(raw)
+		b.checked.Reset(raw)
 	}
-	return b.rest.Read(p)
+	return b.checked.Read(p)
 }
 
 func (b *jsonBody) Close() error { return b.src.Close() }
@@ -224,59 +237,62 @@ type eventBody struct {
 	gate   *gate
 	ctx    context.Context // of the request that the stream answers
 
-	event     sse.Event // the event that is being returned
-	batch     [][]byte  // messages of the event that were not yet returned
-	buf       []byte    // buffer for the text of the event
-	rest      []byte    // the part of buf that was not yet returned
-	resumable bool      // an event had an id
-	err       error     // why the stream has ended; returned after rest
+	// An event is read when messages and text are empty. Each of its messages is then checked when text is empty.
+	event     sse.Event    // the current event
+	messages  [][]byte     // messages of the event that were not yet checked
+	text      bytes.Buffer // text of an event to return
+	resumable bool         // an event had an id, so the client can continue the stream with another request
+	err       error        // why the stream has ended
 }
 
 func (b *eventBody) Read(p []byte) (int, error) {
-	for len(b.rest) == 0 {
-		if b.err != nil {
+	for b.text.Len() == 0 {
+		switch {
+		case len(b.messages) > 0:
+			b.checkMessage()
+		case b.err != nil:
 			return 0, b.err
-		}
-		if len(b.batch) > 0 {
-			b.event.Data, b.batch = b.gate.tap.received(b.batch[0]), b.batch[1:]
-			if b.event.Data != nil {
-				b.give()
-			}
-			continue
-		}
-		var err error
-		if b.event, err = b.events.Next(); err != nil {
-			b.end(err)
-			continue
-		}
-		if b.event.ID != "" {
-			b.resumable = true
-		}
-		switch data := b.event.Data; {
-		case b.event.Type != "message" || len(data) == 0:
-			b.give()
-		case jsonrpc2.IsBatch(data):
-			b.batch = b.gate.tap.unbatch(data)
 		default:
-			b.batch = [][]byte{data}
+			b.readEvent()
 		}
 	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
+	return b.text.Read(p)
 }
 
-// give sets rest to the current event.
-func (b *eventBody) give() {
-	b.buf = sse.AppendEvent(b.buf[:0], b.event)
-	b.rest = b.buf
-}
-
-// end records the end of the stream. It fails the request whose answer can no longer arrive.
-func (b *eventBody) end(err error) {
-	b.err = err
+// readEvent reads an event and sets messages, text if the event contains no message, or err.
+func (b *eventBody) readEvent() {
+	if b.event, b.err = b.events.Next(); b.err != nil {
+		b.recordEnd()
+		return
+	}
+	if b.event.ID != "" {
+		b.resumable = true
+	}
+	data := b.event.Data
 	switch {
-	case errors.Is(err, sse.ErrEventTooLong), errors.Is(err, sse.ErrLineTooLong):
+	case b.event.Type != "message" || len(data) == 0:
+		b.setText()
+	case jsonrpc2.IsBatch(data):
+		b.messages = b.gate.tap.unbatch(data)
+	default:
+		b.messages = [][]byte{data}
+	}
+}
+
+// checkMessage removes the first of messages and sets text to an event with it, unless the decoder may not process it.
+func (b *eventBody) checkMessage() {
+	b.event.Data, b.messages = b.gate.tap.received(b.messages[0]), b.messages[1:]
+	if b.event.Data != nil {
+		b.setText()
+	}
+}
+
+func (b *eventBody) setText() { b.text.Write(sse.AppendEvent(b.text.AvailableBuffer(), b.event)) }
+
+// recordEnd fails the request whose answer can no longer arrive because the stream has ended.
+func (b *eventBody) recordEnd() {
+	switch {
+	case errors.Is(b.err, sse.ErrEventTooLong), errors.Is(b.err, sse.ErrLineTooLong):
 		b.gate.tap.lost(b.ctx, errTooLong)
 	case !b.resumable:
 		b.gate.tap.lost(b.ctx, errBrokeOff)

@@ -97,7 +97,7 @@ func (s *supervisor) run(ctx context.Context) {
 		}
 		wait := attempts.next()
 		if conn != nil && conn.isOffered {
-			wait = max(wait, ends.nextEnd(time.Since(begin)))
+			wait = max(wait, ends.afterSession(time.Since(begin)))
 		}
 		s.fail(err, attempts.failures, wait, until)
 		s.log("mcp server is down", "error", s.cause(err), "next_try", wait)
@@ -111,7 +111,7 @@ func (s *supervisor) run(ctx context.Context) {
 
 // pauseAfterLoss waits after the server no longer knew a session, which lived for a time: not for the first of several short sessions.
 func (s *supervisor) pauseAfterLoss(ctx context.Context, err error, ends *backoff, lived time.Duration) {
-	wait := ends.nextEnd(lived)
+	wait := ends.afterSession(lived)
 	if ends.failures == 1 {
 		wait = 0
 	}

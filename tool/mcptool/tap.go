@@ -290,10 +290,7 @@ func (t *tap) receivedBatch(raw []byte, id string) []byte {
 	var answer []byte
 	for _, m := range t.unbatch(raw) {
 		out := t.received(m)
-		if out == nil {
-			continue
-		}
-		if rawjson.At(out, "method") == nil && string(rawjson.At(out, "id")) == id {
+		if out != nil && rawjson.At(out, "method") == nil && string(rawjson.At(out, "id")) == id {
 			answer = out
 		}
 	}
@@ -378,10 +375,9 @@ func (t *tap) lost(ctx context.Context, err error) {
 	if !done {
 		r.err = err
 	}
-	cut := r.cut
 	t.mu.Unlock()
-	if !done && cut != nil {
-		cut(err)
+	if !done && r.cut != nil {
+		r.cut(err)
 	}
 }
 
