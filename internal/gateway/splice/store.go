@@ -162,19 +162,13 @@ func (s *turnStarts) begin(run string, at int) {
 	}
 }
 
-// spliceOptions select the hidden turns for which [turnStore.splice] searches.
-type spliceOptions struct {
-	texts bool // also turns behind texts: see [Sum.textKey]
-	// callTurns are the turns of messages whose calls have ids of the gateway, by the index of the message.
-	callTurns map[int]*CallTurn
-}
-
-// splice returns the messages with the stored turns inserted, and with the current messages of waiting runs in place of the messages that
-// announced the wait. The messages must have passed [pairs.Check], and are not modified.
+// splice returns the messages of a request with the stored turns inserted, and with the current messages of waiting runs in place
+// of the messages that announced the wait. The messages must have passed [pairs.Check], and are not modified.
 //
 // splice takes time linear in the messages. It stops when ctx ends; the result is then incomplete.
-func (s *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Message, waiting map[int]*waitingTurn, want spliceOptions) *Spliced {
-	sp := &splicer{Spliced: &Spliced{}, store: s, given: messages, lastUser: lastUser(messages), before: newHash(who), keys: NewHash(),
+func (s *turnStore) splice(ctx context.Context, req *Request, waiting map[int]*waitingTurn) *Spliced {
+	messages := req.Messages
+	sp := &splicer{Spliced: &Spliced{}, store: s, given: messages, lastUser: lastUser(messages), before: newHash(req.Owner), keys: NewHash(),
 		starts: turnStarts{map[Sum]int{}, map[string]int{}}}
 	for next := 0; next < len(messages) && ctx.Err() == nil; next = sp.taken {
 		m := &messages[next]
@@ -187,8 +181,8 @@ func (s *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Mess
 		case t != nil:
 			sp.replace(1, t.splice(sp.Messages, m, &sp.starts))
 		case len(calls) > 0:
-			sp.spliceCalls(want.callTurns[next], calls)
-		case want.texts && isTextTurn(m):
+			sp.spliceCalls(req.CallTurns[next], calls)
+		case req.Texts && isTextTurn(m):
 			sp.spliceText()
 		default:
 			sp.keep(1)
@@ -205,7 +199,7 @@ func (s *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Mess
 // place. named is the turn to which the ids of the calls refer; if it is nil, the turns are found by the keys of the calls. If there are no
 // turns, or they do not match the results, the messages remain unchanged.
 func (sp *splicer) spliceCalls(named *CallTurn, calls []lathe.ToolCall) {
-	message, n := &sp.given[sp.taken], 1+len(calls)
+	n := 1 + len(calls)
 	end := sp.taken + n
 	var t *Stored
 	if named != nil {
@@ -224,7 +218,7 @@ func (sp *splicer) spliceCalls(named *CallTurn, calls []lathe.ToolCall) {
 			return
 		}
 	}
-	if named != nil && !slices.ContainsFunc(message.Parts, IsCarrier) { // a carrier, in which the client returns hidden turns, may have the turn
+	if named != nil && !slices.ContainsFunc(sp.given[sp.taken].Parts, IsCarrier) { // a carrier, in which the client returns hidden turns, may have the turn
 		sp.Lost++
 	}
 	sp.keep(n)
