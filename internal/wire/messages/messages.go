@@ -55,20 +55,18 @@ func AcceptsVersion(version string) bool {
 }
 
 // NewerVersion reports whether version is a date after [Version].
-func NewerVersion(version string) bool { return version > Version && isDate(version) }
+func NewerVersion(version string) bool {
+	_, err := time.Parse(time.DateOnly, version)
+	return err == nil && version > Version
+}
 
 // RefusesSampling reports whether version is a date from which on the API refuses temperature, top_p and top_k.
-func RefusesSampling(version string) bool { return version >= newestVersion && isDate(version) }
+func RefusesSampling(version string) bool { return NewerVersion(version) && version >= newestVersion }
 
 // NewerBeta reports whether the name of a beta, such as "mcp-client-2025-11-20", ends with a date after newestVersion.
 func NewerBeta(name string) bool {
 	date := name[max(0, len(name)-len(time.DateOnly)):]
-	return date > newestVersion && isDate(date)
-}
-
-func isDate(s string) bool {
-	_, err := time.Parse(time.DateOnly, s)
-	return err == nil
+	return NewerVersion(date) && date > newestVersion
 }
 
 // The kinds of [lathe.Fault] that an Assembler counts.
