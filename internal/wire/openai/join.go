@@ -55,13 +55,13 @@ func (b *balance) complete(s string) bool {
 	for ; b.at < len(s); b.at++ {
 		c := s[b.at]
 		switch {
+		case b.escaped:
+			b.escaped = false
 		case b.inString:
-			switch {
-			case b.escaped:
-				b.escaped = false
-			case c == '\\':
+			switch c {
+			case '\\':
 				b.escaped = true
-			case c == '"':
+			case '"':
 				b.inString = false
 				b.closed = b.depth == 0
 			}
@@ -116,9 +116,9 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 		return
 	}
 	c := a.assign(p, key)
-	announced := "" // name of the call that begins with this piece, if an earlier piece contained it
 	switch {
 	case c == nil:
+		c = a.begin(p, key, "")
 	case a.repeats(c, p, key):
 		a.Fault(FaultCallRepeated)
 		p.args = nil
@@ -127,12 +127,10 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 		c.announces = c.name == string(key.name)
 	case c.announces && beginsArgs(p):
 		a.Fault(faultIndexReused)
-		c, announced = nil, c.name
+		c = a.begin(p, key, c.name)
 	}
 	if c == nil {
-		if c = a.begin(p, key, announced); c == nil {
-			return
-		}
+		return
 	}
 	c.line = a.line
 	a.current = c
@@ -144,7 +142,7 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 	a.takeArgs(c, p)
 }
 
-// begin begins a call with its first piece. It returns nil if the piece is empty or if the answer has too many calls.
+// begin begins a call with its first piece. name is its name if an earlier piece contained it, else "". It returns nil if the piece is empty or if the answer has too many calls.
 func (a *Assembler) begin(p *piece, key pieceKey, name string) *call {
 	isEmpty := !p.args.ok() || string(p.args) == `""`
 	switch {
@@ -289,15 +287,10 @@ func (a *Assembler) begins(c *call, p *piece, key pieceKey) bool {
 	}
 	otherID := len(key.id) > 0 && c.id != "" && c.id != string(key.id)
 	otherName := c.name != string(key.name)
-	switch {
-	case otherID && (otherName || c.line == a.line):
-		return true
-	case !c.complete():
-		return false
-	case otherID || otherName:
+	if otherID && (otherName || c.line == a.line) {
 		return true
 	}
-	return beginsArgs(p) && !a.repeats(c, p, key)
+	return c.complete() && (otherID || otherName || beginsArgs(p) && !a.repeats(c, p, key))
 }
 
 // repeats reports whether a piece has an id, and only repeats c, whose arguments are complete: the name, the arguments, and the id, if c has
@@ -310,14 +303,8 @@ func (a *Assembler) repeats(c *call, p *piece, key pieceKey) bool {
 
 // beginsArgs reports whether the arguments in a piece look like the beginning of arguments: a bracket, or a quoted string.
 func beginsArgs(p *piece) bool {
-	if !p.args.ok() {
-		return false
-	}
-	raw := p.args
-	if raw[0] == '"' {
-		raw = bytes.TrimLeft(raw[1:], " ")
-	}
-	return raw[0] == '{' || raw[0] == '[' || bytes.HasPrefix(raw, []byte(`\"`))
+	raw := bytes.TrimLeft(bytes.TrimPrefix(p.args, []byte(`"`)), " ")
+	return len(raw) > 0 && (raw[0] == '{' || raw[0] == '[' || bytes.HasPrefix(raw, []byte(`\"`)))
 }
 
 // sameArgs reports whether the arguments of a piece equal those of the call.
@@ -403,7 +390,7 @@ func (a *Assembler) start(c *call) {
 // endComplete ends all calls whose arguments are complete. It is called when another call begins.
 func (a *Assembler) endComplete() {
 	for _, c := range a.calls {
-		if !c.ended && c.complete() {
+		if c.complete() {
 			a.end(c)
 		}
 	}
@@ -420,13 +407,15 @@ func (a *Assembler) endCalls() {
 		a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireOpenAIChat), Part: t})
 	}
 	for _, c := range a.calls {
-		if !c.ended {
-			a.end(c)
-		}
+		a.end(c)
 	}
 }
 
+// end ends a call, unless it has ended.
 func (a *Assembler) end(c *call) {
+	if c.ended {
+		return
+	}
 	c.ended = true
 	a.start(c)
 	s := c.args.flush(&a.damage)
@@ -440,25 +429,19 @@ func (a *Assembler) end(c *call) {
 
 // incomplete reports whether c was truncated by an output limit or by the server.
 func (a *Assembler) incomplete(c *call) bool {
-	if a.cutOff {
-		return true
-	}
-	switch reason, _ := finishReason(a.finish); reason {
-	case lathe.FinishLength, lathe.FinishContentFilter:
-		return !c.complete() && (c.args.b.Len() > 0 || c.n == len(a.calls)-1)
-	}
-	return false
+	reason, _ := finishReason(a.finish)
+	limited := reason == lathe.FinishLength || reason == lathe.FinishContentFilter
+	return a.cutOff || limited && !c.complete() && (c.args.b.Len() > 0 || c.n == len(a.calls)-1)
 }
 
 // takeLegacy reads a function_call, the deprecated form for the only call of an answer.
 func (a *Assembler) takeLegacy() {
-	in := &a.chunk
 	if len(a.calls) == 0 {
 		a.Fault(faultFunctionCall)
 		a.current = &call{id: "call_1"}
 		a.calls = append(a.calls, a.current)
 	}
-	c, p := a.calls[0], in.legacy
+	c, p := a.calls[0], a.chunk.legacy
 	if p.name.isString() {
 		a.takeName(c, p, p.name.body())
 	}
