@@ -23,77 +23,89 @@ const (
 type shape int
 
 const (
-	scalar shape = iota
-	list
-	object // a mapping with any content, stored as JSON
-	table  // a mapping from names to values of one kind
-	group  // a mapping from names to structs with settings of their own
+	scalar shape = iota // 30s
+	list                // [a, b]
+	object              // a mapping with any content, stored as JSON
+	table               // a mapping from names to values of one kind
+	group               // a mapping from names to structs with settings of their own
 )
 
-// A kind parses and formats the values of a setting.
+// A kind parses and formats the values of a setting. kindOf derives it from the type of the field and from its tag; it does not change
+// later. Which fields are set depends on the shape.
 type kind struct {
-	shape shape
-	what  string                         // description for the reference
-	parse func(text string) (any, error) // of scalars and objects; errors do not quote possible secrets
-	text  func(reflect.Value) string     // of scalars and objects: text that parse accepts
-	words []string                       // vocabulary of a scalar; nil: none
-	str   bool                           // formatted as a YAML string
-	ref   func(*Ref) error               // of scalars with references: checks the resolved value
-	path  bool                           // of a scalar that is a path: references have their own error
+	shape     shape
+	what      string // description for the reference
+	omitUnset bool   // an unset value cannot be written, and is left out
 
-	check      func(string) error // checks items of a list, or names of a map
-	texts      bool               // of a list: any texts in order, including equal ones
-	everything bool               // of a list: nil grants everything
-	omit       bool               // an unset value has no text
-	truth      bool               // of a list: true means everything, and false nothing
+	// Of scalars and objects:
+	parse func(text string) (any, error) // errors do not quote possible secrets
+	text  func(reflect.Value) string     // text that parse accepts
 
-	names   string       // of a map: meaning of a name
+	// Of scalars:
+	words    []string         // vocabulary; nil: none
+	isString bool             // YAML gets it as a string, in quotes if necessary
+	ref      func(*Ref) error // checks the resolved value; nil: the scalar has no references
+	path     bool             // it is a path: references have their own error
+
+	// Of lists and mappings:
+	check func(string) error // checks an item of a list other than of texts, or a name of a mapping
+
+	// Of lists:
+	texts       bool // any texts in order, including equal ones
+	everything  bool // nil grants everything, and is written ["*"]
+	boolAllowed bool // true is read as ["*"], and false as []
+
+	// Of tables and groups:
+	names   string       // meaning of a name, for the reference and errors
 	values  *kind        // of a table: kind of its values
 	entries reflect.Type // of a group: struct type of its entries
 }
 
-// kindOf returns the kind of a field. def is the default of the field, which may differ from that of the tag.
+// kindOf returns the kind of a field with the tag of a setting (see setting for the tags). def is the default of the field, which may differ
+// from that of the tag; "": none.
 func kindOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	var k *kind
 	switch {
 	case t.Kind() == reflect.Map:
-		per, _, whole := strings.Cut(tag.Get("per"), " to ")
+		per, _, hasValue := strings.Cut(tag.Get("per"), " to ") // "NAME" or "NAME to VALUE"
 		k = &kind{shape: group, names: per, check: lookUp(nameChecks, tag.Get("names"))}
 		if t.Elem().Kind() == reflect.Pointer {
 			k.entries, k.what = t.Elem().Elem(), "mapping: "+per+" to entry"
 			break
 		}
 		k.shape, k.values, k.what = table, kindOf(t.Elem(), tag, ""), "mapping: "+tag.Get("per")
-		if !whole {
+		if !hasValue {
 			k.what += " to " + k.values.what
 		}
 	case t == reflect.TypeFor[json.RawMessage]():
 		k = &kind{shape: object, what: "mapping of anything", parse: parseObject, text: func(v reflect.Value) string { return string(v.Bytes()) }}
 	case t.Kind() == reflect.Slice:
-		k = &kind{shape: list, what: "list of names", everything: tag.Get("unset") == "all"}
-		if k.texts = tag.Get("is") == "text"; k.texts {
+		k = &kind{shape: list, what: "list of names", everything: tag.Get("unset") == "all", texts: tag.Get("is") == "text"}
+		if k.texts {
 			k.what = "list of texts"
 		} else {
 			k.check = lookUp(nameChecks, tag.Get("is"))
 		}
 	default:
-		if k = scalarOf(t, tag, def); k == nil {
+		k = scalarOf(t, tag, def)
+		if k == nil {
 			panic("config: no kind of setting has the type " + t.String())
 		}
 	}
-	k.omit = tag.Get("unset") == "omit"
-	if k.truth = tag.Get("unset") == "none"; k.truth {
+	k.omitUnset = tag.Get("unset") == "omit"
+	k.boolAllowed = tag.Get("unset") == "none"
+	if k.boolAllowed {
 		k.what = "`true`, `false` or list of names"
 	}
 	return k
 }
 
-// scalarOf returns the kind of a single value, or nil if none exists for the type.
+// scalarOf returns the kind of a single value. It returns nil if none exists for the type. The tag off is a word that turns a bound off.
 func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	is, off := tag.Get("is"), tag.Get("off")
 	switch t {
 	case reflect.TypeFor[Ref]():
-		return &kind{what: "text or reference", str: true, ref: lookUp(refChecks, is), text: func(v reflect.Value) string { return v.Interface().(Ref).String() },
+		return &kind{what: "text or reference", isString: true, ref: lookUp(refChecks, is), text: func(v reflect.Value) string { return v.Interface().(Ref).String() },
 			parse: func(s string) (any, error) { return Ref{value: secret.New(s)}, nil }}
 	case reflect.TypeFor[time.Duration]():
 		return durationKind(tag, off)
@@ -129,7 +141,7 @@ func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 			return v.kind(func(s string) any { return s }, reflect.Value.String).asText()
 		}
 		text := lookUp(textKinds, is)
-		return &kind{what: text.what, str: true, path: is == "file", text: reflect.Value.String, parse: func(s string) (any, error) {
+		return &kind{what: text.what, isString: true, path: is == "file", text: reflect.Value.String, parse: func(s string) (any, error) {
 			if is == "sha256" || is == keySHA256 {
 				s = strings.ToLower(s)
 			}
@@ -155,14 +167,15 @@ func lookUp[T any](m map[string]T, name string) T {
 	return v
 }
 
-// set sets v from the text of a scalar in the file, a variable or a flag.
+// set sets v from the text of a scalar in the file, a variable or a flag: a list is written with commas, and tables and groups cannot be
+// set in this way.
 func (k *kind) set(v reflect.Value, s string) error {
 	switch {
 	case k.shape == table:
 		return errors.New("wants a mapping, " + k.names + " to value")
 	case k.shape == group:
 		return errors.New("wants a mapping of entries, each under its " + k.names)
-	case k.texts && s != "":
+	case k.texts && s != "": // a comma may belong to a text
 		return errors.New("wants a list: one entry for each argument")
 	case k.texts:
 		v.SetZero()
@@ -186,13 +199,13 @@ func (k *kind) set(v reflect.Value, s string) error {
 // everything is the item of a list that grants everything.
 const everything = "*"
 
-// setList sets a list. The result is nil only if the list grants everything.
+// setList sets a list. The result is nil only if nil grants everything and items are ["*"].
 func (k *kind) setList(v reflect.Value, items []string) error {
 	if k.everything && slices.Equal(items, []string{everything}) {
 		v.SetZero()
 		return nil
 	}
-	if k.truth && len(items) == 1 {
+	if k.boolAllowed && len(items) == 1 {
 		switch items[0] {
 		case "true":
 			items = []string{everything}
@@ -231,7 +244,7 @@ func (k *kind) items(v reflect.Value) []string {
 
 // asText makes the encoder quote words that YAML would parse as another type.
 func (k *kind) asText() *kind {
-	k.str = true
+	k.isString = true
 	return k
 }
 

@@ -26,7 +26,7 @@ func (c *Config) KnownSecrets() map[string]secret.Secret {
 			}
 			return
 		}
-		switch r.last() {
+		switch r.name() {
 		case "base_url", "url", "server": // URLs are not secrets
 		default:
 			add(path, r.v)

@@ -12,8 +12,8 @@ func TestOtherNamesOfSettingsSayTheName(t *testing.T) {
 	meant := map[string][]string{} // by the other word, with its section: a few words are those of two settings
 	for _, r := range Default().rows() {
 		for _, word := range r.also {
-			section := strings.TrimSuffix(r.path, r.last())
-			meant[section+word] = append(meant[section+word], r.last())
+			section := strings.TrimSuffix(r.path, r.name())
+			meant[section+word] = append(meant[section+word], r.name())
 		}
 	}
 	for _, r := range Default().rows() {

@@ -49,8 +49,8 @@ type row struct {
 	v reflect.Value
 }
 
-// last returns the last part of the path.
-func (s *setting) last() string { return s.path[strings.LastIndexByte(s.path, '.')+1:] }
+// name returns the last part of the path.
+func (s *setting) name() string { return s.path[strings.LastIndexByte(s.path, '.')+1:] }
 
 // doc returns the documentation of the setting on one line.
 func (s *setting) doc() string { return s.text(comments()) }
@@ -237,7 +237,7 @@ func About(key string) (doc, def string) {
 	if longest == nil {
 		return "", ""
 	}
-	if strings.HasSuffix("."+key, "."+longest.last()) {
+	if strings.HasSuffix("."+key, "."+longest.name()) {
 		def = longest.def
 	}
 	return longest.doc(), def

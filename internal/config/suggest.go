@@ -105,7 +105,7 @@ func (l *loader) unknownKey(rows []row, prefix, name string) string {
 	all := settingsOf(reflect.TypeFor[Config]())
 	inEntries := slices.DeleteFunc(flat(all), func(s *setting) bool { return s.kind.shape == group })
 	for _, s := range slices.Concat(all, inEntries) {
-		if s.last() == name || s.kind.shape != object && slices.Contains(s.also, name) {
+		if s.name() == name || s.kind.shape != object && slices.Contains(s.also, name) {
 			return "unknown key here, did you mean " + s.path + "?"
 		}
 	}

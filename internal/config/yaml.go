@@ -8,6 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// This file writes a configuration as YAML. The configuration is a list of rows: each has the path of a setting ("retention.mode"), its
+// value v as a reflect.Value, and its kind, which says how the value is written (see kind.go).
+
 // YAML returns the whole configuration as a file, with defaults. Secrets are shown as their references, or as "[redacted]" if the file
 // contains the values.
 func (c *Config) YAML() []byte {
@@ -22,21 +25,22 @@ func (c *Config) YAML() []byte {
 	return buf.Bytes()
 }
 
-// appendRows adds the value of each row in the section of its path.
+// appendRows adds the value of each row to root, in nested mappings: one for each part of its path but the last, which is the key. Unset
+// values that cannot be written are left out.
 func appendRows(root *yaml.Node, rows []row) {
 	for _, r := range rows {
-		if r.kind.omit && r.v.IsNil() {
+		if r.kind.omitUnset && r.v.IsNil() {
 			continue
 		}
-		n, path := root, strings.Split(r.path, ".")
-		for _, section := range path[:len(path)-1] {
-			n = child(n, section)
+		section, path := root, strings.Split(r.path, ".")
+		for _, name := range path[:len(path)-1] {
+			section = child(section, name)
 		}
-		n.Content = append(n.Content, stringNode(r.last()), valueNode(r.kind, r.v))
+		section.Content = append(section.Content, stringNode(r.name()), valueNode(r.kind, r.v))
 	}
 }
 
-// child returns the mapping with a name, which it creates if necessary.
+// child returns the mapping with a name in the mapping n, which it creates if necessary. Content has keys and values in turn.
 func child(n *yaml.Node, name string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {
@@ -48,31 +52,33 @@ func child(n *yaml.Node, name string) *yaml.Node {
 	return m
 }
 
+// valueNode returns the node of a value of the kind k.
 func valueNode(k *kind, v reflect.Value) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	switch k.shape {
-	case list:
+	case list: // [a, b]
 		n.Kind, n.Style = yaml.SequenceNode, yaml.FlowStyle
 		for _, item := range k.items(v) {
 			n.Content = append(n.Content, stringNode(item))
 		}
-	case table:
+	case table: // values under names
 		for _, name := range namesIn(v) {
 			n.Content = append(n.Content, stringNode(name), valueNode(k.values, v.MapIndex(reflect.ValueOf(name))))
 		}
-	case group:
+	case group: // structs with settings of their own under names
 		for _, name := range namesIn(v) {
 			appendRows(child(n, name), rowsOf(v.MapIndex(reflect.ValueOf(name))))
 		}
-	case object:
+	case object: // JSON, of which YAML is a superset; {} if it is empty
 		var doc yaml.Node
 		if err := yaml.Unmarshal(v.Bytes(), &doc); err == nil && len(doc.Content) > 0 {
 			return doc.Content[0]
 		}
 		n.Style = yaml.FlowStyle
 	default:
-		if n = stringNode(k.text(v)); !k.str {
-			n.Tag = ""
+		n = stringNode(k.text(v))
+		if !k.isString {
+			n.Tag = "" // written without quotes, such as a number, a duration or true
 		}
 	}
 	return n

@@ -89,7 +89,7 @@ func (r *Reader) At(path string) string {
 	return within(at, path)
 }
 
-// Drop records the member at a path, relative to the element being read, as neither read nor stored.
+// Drop records the member at a path, relative to the element being read, as neither read nor stored. The path "" is the element itself.
 func (r *Reader) Drop(at string) { r.ClientRequest.Drop(r.At(at)) }
 
 // Refer records that [lathe.Request] cannot represent the member at a path, relative to the element being read: see ClientRequest.Foreign.

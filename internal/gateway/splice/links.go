@@ -41,8 +41,8 @@ func (l links) remove(t *Stored) {
 	}
 }
 
-// follow returns the turn with these calls that was stored after the turn with the key last; nil unless there is exactly one.
-func (s *turnStore) follow(last Key, calls []lathe.ToolCall) *Stored {
+// findAfter returns the turn with these calls that was stored after the turn with the key last; nil unless there is exactly one.
+func (s *turnStore) findAfter(last Key, calls []lathe.ToolCall) *Stored {
 	if last == (Key{}) {
 		return nil
 	}

@@ -25,6 +25,9 @@ import (
 // the end user, the model, the conversation before the message, and the ids, names and arguments of the calls that the client received. All
 // of these must be equal, since some model servers repeat ids in different conversations. If no turns are found, the conversation is used
 // as the client sent it. Turns may also be read from a store: see [loadedRuns].
+//
+// A client may have shortened the conversation before the calls. Turns are then found by their link, which names the turn before them and
+// the calls: see links.go.
 type turnStore struct {
 	max, maxBytes int
 	ttl           time.Duration
@@ -48,7 +51,7 @@ type Stored struct {
 	keeps    *event.RunRetention // retention of the messages once their turn is over; nil: all are kept
 	bytes    int
 	until    time.Time // time at which the turns expire
-	link     link
+	link     link      // zero: the turns cannot be found by a link
 }
 
 func newTurnStore(o *Options) *turnStore {
@@ -126,14 +129,23 @@ type Spliced struct {
 	Waits    *Stored          // turns of the run that waits for the results at the end of the conversation
 	Failed   *problem.Problem // set if the store did not answer, so that hidden turns may be missing
 
-	given    []lathe.Message // the conversation of the client
-	taken    int             // number of given that were processed
-	lastUser int             // index of the last user message in given; the turns before it are over
-
 	// What the store does not have:
 	unknown []Key // keys of messages with answered calls
 	latest  bool  // the conversation ends with the results of the last one of unknown
 	texts   []Key // keys of answers that consist of text
+}
+
+// A splicer inserts hidden turns into one conversation. It processes the messages of the client in order: each step processes the next
+// ones, and either appends them unchanged (keep) or sets a result with other messages in their place (replace).
+type splicer struct {
+	*Spliced // the result, complete for the messages that were processed
+	store    *turnStore
+	given    []lathe.Message // the conversation of the client
+	taken    int             // number of given that were processed
+	lastUser int             // index of the last user message in given; the turns before it are over
+	before   *Hash           // of the first messages of given, up to those that the current step processes
+	keys     *Hash           // scratch space for the computation of keys
+	starts   turnStarts
 }
 
 // turnStarts map the starts of runs to indexes in the conversation with hidden turns: by the sum of the client's conversation before them,
@@ -150,76 +162,80 @@ func (s *turnStarts) begin(run string, at int) {
 	}
 }
 
-// spliceOptions select the hidden turns for which [turnStore.splice] searches.
-type spliceOptions struct {
-	texts bool // also turns behind texts: see [Sum.textKey]
-	// callTurns are the turns of messages whose calls have ids of the gateway, by the index of the message.
-	callTurns map[int]*CallTurn
-}
-
-// splice returns the messages with the stored turns inserted, and with the current messages of waiting runs in place of the messages that
-// announced the wait. The messages must have passed [pairs.Check], and are not modified.
+// splice returns the messages of a request with the stored turns inserted, and with the current messages of waiting runs in place
+// of the messages that announced the wait. The messages must have passed [pairs.Check], and are not modified.
 //
 // splice takes time linear in the messages. It stops when ctx ends; the result is then incomplete.
-func (s *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Message, waiting map[int]*waitingTurn, want spliceOptions) *Spliced {
-	spliced := &Spliced{given: messages, lastUser: lastUser(messages)}
-	c, keys := newHash(who), NewHash()
-	starts := turnStarts{map[Sum]int{}, map[string]int{}}
-	for next := 0; next < len(messages) && ctx.Err() == nil; next = spliced.taken {
+func (s *turnStore) splice(ctx context.Context, req *Request, waiting map[int]*waitingTurn) *Spliced {
+	messages := req.Messages
+	sp := &splicer{Spliced: &Spliced{}, store: s, given: messages, lastUser: lastUser(messages), before: newHash(req.Owner), keys: NewHash(),
+		starts: turnStarts{map[Sum]int{}, map[string]int{}}}
+	for next := 0; next < len(messages) && ctx.Err() == nil; next = sp.taken {
 		m := &messages[next]
 		calls := m.Calls()
 		if len(waiting) > 0 {
-			starts.sums[c.Sum()] = len(spliced.Messages)
+			sp.starts.sums[sp.before.Sum()] = len(sp.Messages)
 		}
 		t := waiting[next]
 		switch {
 		case t != nil:
-			spliced.replace(1, t.splice(spliced.Messages, m, &starts))
+			sp.replace(1, t.splice(sp.Messages, m, &sp.starts))
 		case len(calls) > 0:
-			s.spliceCalls(spliced, &starts, want.callTurns[next], calls, messages[next:], c, keys)
-		case !want.texts || !s.spliceText(spliced, c, keys, messages[next:]):
-			spliced.keep(1)
+			sp.spliceCalls(req.CallTurns[next], calls)
+		case req.Texts && isTextTurn(m):
+			sp.spliceText()
+		default:
+			sp.keep(1)
 		}
-		for i := next; i < spliced.taken; i++ {
-			c.Add(&messages[i])
+		for i := next; i < sp.taken; i++ {
+			sp.before.Add(&messages[i])
 		}
 	}
-	spliced.Sum = c.Sum()
-	return spliced
+	sp.Sum = sp.before.Sum()
+	return sp.Spliced
 }
 
-// spliceCalls appends the message with calls at the beginning of messages and its results, or the stored turns in their place. named is the
-// turn to which the ids of the calls refer. If it is nil, the turns are found by keys of the calls and the conversation before them, c.
-func (s *turnStore) spliceCalls(spliced *Spliced, starts *turnStarts, named *CallTurn, calls []lathe.ToolCall, messages []lathe.Message, c, keys *Hash) {
-	answers := messages[1 : 1+len(calls)]
-	atEnd := len(messages) == 1+len(calls)
+// spliceCalls processes a message with calls and their results: the turns in which the client received the calls are inserted in their
+// place. named is the turn to which the ids of the calls refer; if it is nil, the turns are found by the keys of the calls. If there are no
+// turns, or they do not match the results, the messages remain unchanged.
+func (sp *splicer) spliceCalls(named *CallTurn, calls []lathe.ToolCall) {
+	n := 1 + len(calls)
+	end := sp.taken + n
 	var t *Stored
 	if named != nil {
-		starts.begin(named.ref.run, len(spliced.Messages))
+		sp.starts.begin(named.ref.run, len(sp.Messages))
 		t = named.turns
 	} else {
-		own := keys.key(c.Sum(), calls)
-		if t = s.find(own); t == nil {
-			t = s.follow(spliced.Last, calls)
-		}
-		if t == nil {
-			spliced.unknown, spliced.latest = append(spliced.unknown, own), atEnd
-		}
+		t = sp.findByCalls(calls, end == len(sp.given))
 	}
 	if t != nil {
-		if t.RunID != "" && atEnd {
-			spliced.Waits = t
+		if t.RunID != "" && end == len(sp.given) {
+			sp.Waits = t
 		}
-		if out, ok := pairs.Join(spliced.Messages, t.kept(spliced.taken < spliced.lastUser), answers); ok {
-			spliced.replace(1+len(answers), out)
-			spliced.Last = t.key
+		if out, ok := pairs.Join(sp.Messages, t.kept(sp.taken < sp.lastUser), sp.given[sp.taken+1:end]); ok {
+			sp.replace(n, out)
+			sp.Last = t.key
 			return
 		}
 	}
-	if named != nil && !slices.ContainsFunc(messages[0].Parts, IsCarrier) { // else a carrier may have the turn
-		spliced.Lost++
+	if named != nil && !slices.ContainsFunc(sp.given[sp.taken].Parts, IsCarrier) { // a carrier, in which the client returns hidden turns, may have the turn
+		sp.Lost++
 	}
-	spliced.keep(1 + len(answers))
+	sp.keep(n)
+}
+
+// findByCalls returns the turns with calls that have no ids of the gateway: by the conversation before them and the calls, or else by the
+// turn inserted last and the calls. If it finds none, it records the key of the calls as unknown.
+func (sp *splicer) findByCalls(calls []lathe.ToolCall, atEnd bool) *Stored {
+	key := sp.keys.key(sp.before.Sum(), calls)
+	t := sp.store.find(key)
+	if t == nil {
+		t = sp.store.findAfter(sp.Last, calls)
+	}
+	if t == nil {
+		sp.unknown, sp.latest = append(sp.unknown, key), atEnd
+	}
+	return t
 }
 
 // lastUser returns the index of the last user message; 0 if none exists.
@@ -237,35 +253,31 @@ func (t *Stored) kept(over bool) []lathe.Message {
 	return runlog.KeptOf(t.messages, t.keeps, over)
 }
 
-// keep appends the next n messages of given unchanged.
-func (spliced *Spliced) keep(n int) {
-	if spliced.Changed {
-		spliced.Messages = append(spliced.Messages, spliced.given[spliced.taken:spliced.taken+n]...)
-	}
-	spliced.taken += n
-	if !spliced.Changed {
-		spliced.Messages = spliced.given[:spliced.taken:spliced.taken] // an append then copies the slice
+// keep processes the next n messages of given, and appends them unchanged. As long as nothing was replaced, Messages is the beginning of
+// given, without a copy.
+func (sp *splicer) keep(n int) {
+	from := sp.taken
+	sp.taken += n
+	if sp.Changed {
+		sp.Messages = append(sp.Messages, sp.given[from:sp.taken]...)
+	} else {
+		sp.Messages = sp.given[:sp.taken:sp.taken] // an append then copies the slice
 	}
 }
 
-// replace sets Messages to out, in which the next n messages of given are replaced.
-func (spliced *Spliced) replace(n int, out []lathe.Message) {
-	spliced.Messages, spliced.Changed, spliced.taken = out, true, spliced.taken+n
+// replace processes the next n messages of given, in whose place out has others. out is all of Messages, not only what is appended.
+func (sp *splicer) replace(n int, out []lathe.Message) {
+	sp.Messages, sp.Changed, sp.taken = out, true, sp.taken+n
 }
 
-// spliceText appends the answer of text at the beginning of messages, or the turns stored behind it. It returns false if there is no such
-// answer. c is the hash of the conversation before it.
-func (s *turnStore) spliceText(spliced *Spliced, c, keys *Hash, messages []lathe.Message) bool {
-	n, text := textTurns(messages)
-	if n == 0 {
-		return false
+// spliceText processes an answer of text, in whose place the turns stored behind it are inserted.
+func (sp *splicer) spliceText() {
+	n, text := textTurns(sp.given[sp.taken:])
+	key := sp.keys.textKey(sp.before.Sum(), text)
+	if t := sp.store.find(key); t != nil {
+		sp.replace(n, append(sp.Messages, t.messages...))
+		return
 	}
-	key := keys.textKey(c.Sum(), text)
-	if t := s.find(key); t != nil {
-		spliced.replace(n, append(spliced.Messages, t.messages...))
-		return true
-	}
-	spliced.keep(n)
-	spliced.texts = append(spliced.texts, key)
-	return true
+	sp.keep(n)
+	sp.texts = append(sp.texts, key)
 }

@@ -82,7 +82,7 @@ type Request struct {
 	Session   string
 	Messages  []lathe.Message
 	HandsOver bool              // the request declares tools of the client
-	Texts     bool              // answers of text may also have hidden turns
+	Texts     bool              // answers of text may also have hidden turns: see [Sum.textKey]
 	CallTurns map[int]*CallTurn // set by [Turns.RestoreIDs]
 	Waiting   *approval.Sentence
 	Runs      Runs
@@ -138,15 +138,14 @@ func (ht *Turns) Splice(ctx context.Context, req *Request, relayed bool) *Splice
 	if !req.Texts && (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(req.Messages, answers) {
 		return &Spliced{Messages: req.Messages} // no calls were returned to the client, and none will be that must be found later
 	}
-	want := spliceOptions{texts: req.Texts, callTurns: req.CallTurns}
-	spliced := ht.store.splice(ctx, req.Owner, req.Messages, waiting, want)
+	spliced := ht.store.splice(ctx, req, waiting)
 	loaded, complete := false, false
 	if !relayed && ht.opts.Index != nil && ht.anyUnknown(spliced.unknown) {
 		loaded, complete = ht.loadTurns(ctx, req)
 	}
 	textsLoaded := ht.loadTexts(ctx, req, spliced.texts)
 	if loaded || textsLoaded {
-		spliced = ht.store.splice(ctx, req.Owner, req.Messages, waiting, want)
+		spliced = ht.store.splice(ctx, req, waiting)
 	}
 	if complete && ctx.Err() == nil {
 		ht.noteAbsent(spliced)

@@ -16,15 +16,20 @@ import (
 // A conversation converts contents to messages. Consecutive contents of the model become one message, since some clients store each chunk
 // of a stream as a content. The results of a step follow its calls in the order of the calls, whatever their order in the request. Other
 // parts of the user follow the results.
+//
+// A step is an assistant message and what the user answers. While it is read, its calls are in calls, their results in these calls, and
+// other messages of the user in after. endStep moves the results and these messages to messages when the next content of the model begins.
 type conversation struct {
 	r        *reader
 	messages []lathe.Message
-	calls    []clientCall     // calls in the last assistant message
-	byID     map[string][]int // indexes of calls without a result, by the id that the client uses
-	byName   map[string][]int // indexes of calls without a result by name, and of all of them under ""
-	after    []lathe.Message  // what follows the results of the last calls
+	calls    []clientCall    // calls in the last assistant message
+	after    []lathe.Message // what follows the results of the last calls
 	ids      callid.Unique
 	count    int // number of calls so far
+
+	// Indexes in calls, in the order of the calls: by the id that the client uses, and by name. Under the name "" are all calls, for results
+	// without a name. nextCall removes calls with results from the front of a list, except the last one.
+	byID, byName map[string][]int
 }
 
 // A clientCall is a call in the history of a client.
@@ -44,7 +49,7 @@ func (r *reader) readContents(body wire.Object) {
 		c.add(r.object("", el, contentNames))
 	}
 	c.endStep()
-	c.endMessage()
+	endMessage(c.messages)
 	r.Messages = c.messages
 	if wire.EmptyArray(body.Get("contents")) {
 		body.Fail("contents", "There must be at least one content.")
@@ -81,9 +86,6 @@ func (c *conversation) addModel(o wire.Object, extra []lathe.Member) {
 		n++
 	}
 	m := &c.messages[n-1]
-	if k := len(m.Parts); k > 0 && isSignature(m.Parts[k-1]) {
-		m.Parts = append(m.Parts, lathe.Text{}) // endMessage has removed it
-	}
 	m.Extra = append(m.Extra, extra...)
 	seen := false
 	for p := range c.r.parts(o) {
@@ -92,37 +94,33 @@ func (c *conversation) addModel(o wire.Object, extra []lathe.Member) {
 		c.addModelPart(m, &p)
 	}
 	if !seen {
-		c.r.Drop("")
+		c.dropElement()
 	}
 	if len(m.Parts) == 0 {
 		c.messages = c.messages[:n-1]
 	}
 }
 
+// dropElement records the element that is being read as dropped: a part or, outside of the loop over the parts, a content.
+func (c *conversation) dropElement() { c.r.Drop("") }
+
 func (c *conversation) addModelPart(m *lathe.Message, p *rawPart) {
 	if p.thought && (p.data == "text" || p.data == "") {
-		if p.text == "" && p.signature == "" {
-			c.r.Drop("")
-			return
-		}
-		for _, m := range p.rest {
-			c.r.Drop(m.Name)
-		}
-		m.Parts = appendThought(m.Parts, p.text, p.signature)
+		c.addThought(m, p)
 		return
 	}
 	if p.data == "" && p.signature == "" && len(p.rest) == 0 {
-		c.r.Drop("")
+		c.dropElement()
 		return
 	}
 	if p.signature != "" {
 		m.Parts = append(m.Parts, lathe.Reasoning{Field: fieldSignature, Data: p.signature})
 	}
+	isText := p.data == "text" || p.data == "" && len(p.rest) == 0 // without data: only a signature, which counts as an empty text
 	switch {
-	case p.data == "text", p.data == "" && len(p.rest) == 0:
-		if p.text != "" || p.signature != "" || len(p.rest) > 0 {
-			m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
-		}
+	case isText && p.text == "" && p.signature == "" && len(p.rest) == 0:
+	case isText:
+		m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
 	case p.data == "functionCall":
 		call := c.r.call(p)
 		c.assignID(&call)
@@ -134,6 +132,18 @@ func (c *conversation) addModelPart(m *lathe.Message, p *rawPart) {
 	default:
 		m.Parts = append(m.Parts, lathe.Opaque{JSON: p.raw()})
 	}
+}
+
+// addThought adds a part with thought set that is a text or has no data.
+func (c *conversation) addThought(m *lathe.Message, p *rawPart) {
+	if p.text == "" && p.signature == "" {
+		c.dropElement()
+		return
+	}
+	for _, member := range p.rest {
+		c.r.Drop(member.Name)
+	}
+	m.Parts = appendThought(m.Parts, p.text, p.signature)
 }
 
 // appendThought appends a thought to parts. A signature without text is set in the thought before it.
@@ -175,7 +185,6 @@ func madeID(of string, n int, name string) string {
 
 // addUser adds a content of the user: its results, and one message with all other parts.
 func (c *conversation) addUser(o wire.Object, extra []lathe.Member) {
-	c.endMessage()
 	m := lathe.Message{Role: lathe.RoleUser, Wire: lathe.WireGemini, Extra: extra}
 	seen := false
 	for p := range c.r.parts(o) {
@@ -194,7 +203,7 @@ func (c *conversation) addUser(o wire.Object, extra []lathe.Member) {
 		case p.data == "text":
 			m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
 		case p.data == "" && len(p.rest) == 0:
-			c.r.Drop("")
+			c.dropElement()
 		default:
 			m.Parts = append(m.Parts, lathe.Opaque{JSON: p.raw()})
 		}
@@ -207,18 +216,18 @@ func (c *conversation) addUser(o wire.Object, extra []lathe.Member) {
 		}
 	}
 	if !seen {
-		c.r.Drop("")
+		c.dropElement()
 	}
 }
 
-// addResult assigns a result to its call: the call with the id of the result or, if the result has no id, the first call with its name that
-// has no result. Some clients send neither id nor name; their results are assigned in the order of the calls.
+// addResult assigns a result to its call: the first call without a result that has the id of the result or, if the result has no id, its
+// name. Some clients send neither id nor name; their results are assigned in the order of the calls.
 func (c *conversation) addResult(t lathe.ToolResult) {
 	index, key := c.byID, t.CallID
 	if key == "" {
 		index, key = c.byName, t.Name
 	}
-	to := c.first(index, key)
+	to := c.nextCall(index, key)
 	if to == nil {
 		if t.CallID == "" {
 			if t.Name == "" {
@@ -232,15 +241,15 @@ func (c *conversation) addResult(t lathe.ToolResult) {
 	t.CallID, t.Name = to.id, to.name
 	m := resultMessage(t)
 	if slices.ContainsFunc(to.results, func(sent lathe.Message) bool { return reflect.DeepEqual(sent, m) }) {
-		c.r.Drop("") // Gemini CLI sends the results of a resumed conversation twice
+		c.dropElement() // Gemini CLI sends the results of a resumed conversation twice
 		return
 	}
 	to.results = append(to.results, m)
 }
 
-// first returns the first call under a key of index that has no result. If all have one, it returns the last call if the client sent an id
-// for it, else nil.
-func (c *conversation) first(index map[string][]int, key string) *clientCall {
+// nextCall returns the first call under a key of index that has no result, and removes the calls before it from that key. If all have one,
+// it returns the last call if the client sent an id for it, since the result may be a repeated one, else nil.
+func (c *conversation) nextCall(index map[string][]int, key string) *clientCall {
 	calls := index[key]
 	for len(calls) > 1 && len(c.calls[calls[0]].results) > 0 {
 		calls = calls[1:]
@@ -260,25 +269,26 @@ func resultMessage(t lathe.ToolResult) lathe.Message {
 	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{t}, Wire: lathe.WireGemini}
 }
 
-// endStep appends the results of the last calls, then the other messages of the user.
+// endStep ends the last assistant message and appends the results of its calls, then the other messages of the user. If there are neither,
+// the message may be continued.
 func (c *conversation) endStep() {
+	end := len(c.messages)
 	for i := range c.calls {
 		c.messages = append(c.messages, c.calls[i].results...)
 		c.calls[i].results = nil
 	}
 	c.messages, c.after = append(c.messages, c.after...), nil
-}
-
-// endMessage removes an empty text at the end of an assistant message, which was needed only for its signature.
-func (c *conversation) endMessage() {
-	if n := len(c.messages); n > 0 && c.messages[n-1].Role == lathe.RoleAssistant {
-		c.messages[n-1].Parts = trimEmpty(c.messages[n-1].Parts)
+	if len(c.messages) > end {
+		endMessage(c.messages[:end])
 	}
 }
 
-func isSignature(p lathe.Part) bool {
-	t, ok := p.(lathe.Reasoning)
-	return ok && t.Field == fieldSignature
+// endMessage removes an empty text at the end of the last message if it is from the assistant: addModelPart adds it after a signature, to
+// which it is the text.
+func endMessage(messages []lathe.Message) {
+	if n := len(messages); n > 0 && messages[n-1].Role == lathe.RoleAssistant {
+		messages[n-1].Parts = trimEmpty(messages[n-1].Parts)
+	}
 }
 
 // trimEmpty removes an empty text at the end of parts, unless it is the only part.

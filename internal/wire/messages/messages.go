@@ -34,12 +34,14 @@ func (Codec) Vendor() wire.Vendor {
 	return wire.Vendor{BaseURL: "https://api.anthropic.com", KeyHeader: "x-api-key", Header: "anthropic-version", Value: Version}
 }
 
-// Versions of the API.
+// Versions of the API, which are dates. A client may send firstVersion, Version, or any date after Version. The codec implements Version: a
+// later version passes through it with the rules of Version, and is reported as newer. One difference of later versions is known: from
+// newestVersion on, the API refuses the members in samplingNames.
 const (
 	firstVersion = "2023-01-01"
 	// Version is the version of the API that this codec implements.
 	Version = "2023-06-01"
-	// newestVersion is the newest version of the API that the codec knows. From it on, the API refuses the members in samplingNames.
+	// newestVersion is the newest version of the API of which the codec knows a difference from Version.
 	newestVersion = "2026-10-21"
 )
 
@@ -58,14 +60,14 @@ func NewerVersion(version string) bool {
 	return err == nil && version > Version
 }
 
-// NewerBeta reports whether the name of a beta ends with a date after newestVersion.
+// RefusesSampling reports whether version is a date from which on the API refuses temperature, top_p and top_k.
+func RefusesSampling(version string) bool { return NewerVersion(version) && version >= newestVersion }
+
+// NewerBeta reports whether the name of a beta, such as "mcp-client-2025-11-20", ends with a date after newestVersion.
 func NewerBeta(name string) bool {
 	date := name[max(0, len(name)-len(time.DateOnly)):]
 	return NewerVersion(date) && date > newestVersion
 }
-
-// RefusesSampling reports whether that version of the API refuses temperature, top_p and top_k.
-func RefusesSampling(version string) bool { return NewerVersion(version) && version >= newestVersion }
 
 // The kinds of [lathe.Fault] that an Assembler counts.
 const (

@@ -19,11 +19,8 @@ const maxExtra = 64
 // one goroutine at a time.
 //
 // The index of a piece determines its call; if the index is missing or wrong, the id does; otherwise a new non-empty name begins a new
-// call. In detail: a piece with a known index belongs to the call with that index, except if it has another name and the arguments of the
-// call are complete, or another id and another name, or another id and the arguments of the call are complete. A piece with a new index and
-// with neither id nor name belongs to the last call if the arguments of that call are incomplete. A repeated name is not added twice. A
-// different name for a call with the same index or id and incomplete arguments is the next part of its name (or the whole name, if it
-// begins with the first part).
+// call: see assign for all rules. A repeated name is not added twice. A different name for a call with the same index or id and incomplete
+// arguments is the next part of its name (or the whole name, if it begins with the first part).
 //
 // Text deltas are emitted in the order of receipt. DeltaCallStart of a call is emitted with or before its first argument text, with the id
 // and name known by then. DeltaCallEnd is emitted when the next call begins after complete arguments, otherwise with the finish reason.
@@ -36,8 +33,7 @@ type Assembler struct {
 	reasoningField           string
 	calls                    []*call
 	blobs                    []lathe.Blob
-	current                  *call  // the call to which the last piece belonged
-	announced                string // name of the call that begins with the current piece, if an earlier piece contained it
+	current                  *call // the call to which the last piece belonged
 	extra                    []lathe.Member
 
 	finish     string

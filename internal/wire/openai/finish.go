@@ -64,7 +64,7 @@ func (a *Assembler) broken() bool {
 		return false
 	}
 	for _, c := range a.calls {
-		if c.args.b.Len() > 0 && !c.whole() {
+		if c.args.b.Len() > 0 && !c.complete() {
 			return true
 		}
 	}

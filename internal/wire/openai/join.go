@@ -11,42 +11,57 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
+// This file joins the pieces of tool_calls to calls. A server sends a call in pieces, usually the id and the name in the first one and the
+// text of the arguments in all:
+//
+//	{"index":0,"id":"call_1","function":{"name":"weather","arguments":""}}
+//	{"index":0,"function":{"arguments":"{\"city\":"}}
+//	{"index":0,"function":{"arguments":"\"Rome\"}"}}
+//
+// For each piece, takePiece determines its call with assign, or begins a call, and then adds the id, name and arguments to that call. Only
+// takePiece and the functions whose names begin with take and add change a call; end ends it.
+
 // A call is a call of an answer, as far as it was received.
 type call struct {
 	n        int   // number of the call within the turn
-	index    int64 // index on the wire
+	index    int64 // index on the wire, if hasIndex
 	hasIndex bool
-	id, name string
-	args     text
-	braces   bool // the arguments so far are {}, which may be a placeholder and are buffered
-	started  bool // DeltaCallStart was emitted
-	again    bool // its name was repeated after its arguments were complete: further arguments belong to another call
-	ended    bool // DeltaCallEnd was emitted
+	id, name string // "": not yet received
 	extra    []lathe.Member
+	line     int // number of the chunk that contained the last piece
 
-	line    int // number of the chunk that contained the last piece
-	balance balance
+	// The arguments. If braces is set, they are {}, which may be a placeholder: {} is buffered, and args is empty.
+	args    text
+	braces  bool
+	balance balance // of args
+
+	// announces: after its arguments were complete, a piece with its index repeated its name. The next arguments with that index begin
+	// another call of the same name.
+	announces bool
+
+	started, ended bool // DeltaCallStart and DeltaCallEnd were emitted
 }
 
 // A balance reports, as argument text grows, whether the text is one complete JSON value: all brackets are closed and nothing follows. The
-// text within brackets need not be valid. Each byte is scanned once.
+// text within brackets need not be valid. Each byte is scanned once: at is the number of bytes scanned.
 type balance struct {
 	at, depth         int
 	inString, escaped bool
 	closed, over      bool // closed: the value is complete; over: something follows it
 }
 
-func (b *balance) whole(s string) bool {
+// complete scans what was appended to s since the last call, and reports whether s is complete.
+func (b *balance) complete(s string) bool {
 	for ; b.at < len(s); b.at++ {
 		c := s[b.at]
 		switch {
+		case b.escaped:
+			b.escaped = false
 		case b.inString:
-			switch {
-			case b.escaped:
-				b.escaped = false
-			case c == '\\':
+			switch c {
+			case '\\':
 				b.escaped = true
-			case c == '"':
+			case '"':
 				b.inString = false
 				b.closed = b.depth == 0
 			}
@@ -65,8 +80,8 @@ func (b *balance) whole(s string) bool {
 	return b.closed && !b.over
 }
 
-// whole reports whether the arguments are one complete JSON value.
-func (c *call) whole() bool {
+// complete reports whether the arguments are one complete JSON value.
+func (c *call) complete() bool {
 	if c.braces {
 		return true
 	}
@@ -75,7 +90,7 @@ func (c *call) whole() bool {
 		end, err := rawjson.Scan([]byte(s), 0)
 		return err == nil && end == len(s)
 	}
-	return c.balance.whole(s)
+	return c.balance.complete(s)
 }
 
 // A pieceKey is what a piece has to determine its call.
@@ -88,7 +103,6 @@ type pieceKey struct {
 
 // takePiece reads the element of tool_calls at position pos of its chunk.
 func (a *Assembler) takePiece(p *piece, pos int) {
-	in := &a.chunk
 	key := pieceKey{pos: pos}
 	if p.id.ok() {
 		key.id = p.id.body()
@@ -101,27 +115,22 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 		a.Fault(FaultUnknownContent)
 		return
 	}
-	c := a.find(p, key)
-	isEmpty := !p.args.ok() || string(p.args) == `""`
-	if c == nil && isEmpty && len(key.id)+len(key.name)+len(a.announced) == 0 {
-		a.Fault(faultCallsMalformed) // an empty piece begins no call
-		return
+	c := a.assign(p, key)
+	switch {
+	case c == nil:
+		c = a.begin(p, key, "")
+	case a.repeats(c, p, key):
+		a.Fault(FaultCallRepeated)
+		p.args = nil
+	case !key.hasIndex || len(key.id) > 0 || !c.complete():
+	case len(key.name) > 0:
+		c.announces = c.name == string(key.name)
+	case c.announces && beginsArgs(p):
+		a.Fault(faultIndexReused)
+		c = a.begin(p, key, c.name)
 	}
 	if c == nil {
-		if len(a.calls) >= a.Opts.MaxCalls {
-			a.Err = wire.ErrTooManyCalls
-			return
-		}
-		a.endWhole()
-		c = &call{n: len(a.calls), index: key.index, hasIndex: key.hasIndex, name: a.announced}
-		a.announced = ""
-		if !key.hasIndex && !in.whole {
-			a.Fault(faultIndexMissing)
-		}
-		if len(key.id) > 0 && a.byID(key.id) != nil {
-			a.Fault(faultIDDuplicate)
-		}
-		a.calls = append(a.calls, c)
+		return
 	}
 	c.line = a.line
 	a.current = c
@@ -131,6 +140,29 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 		c.extra = a.mergeExtra(c.extra, &p.extra[i])
 	}
 	a.takeArgs(c, p)
+}
+
+// begin begins a call with its first piece. name is its name if an earlier piece contained it, else "". It returns nil if the piece is empty or if the answer has too many calls.
+func (a *Assembler) begin(p *piece, key pieceKey, name string) *call {
+	isEmpty := !p.args.ok() || string(p.args) == `""`
+	switch {
+	case isEmpty && len(key.id)+len(key.name) == 0:
+		a.Fault(faultCallsMalformed)
+		return nil
+	case len(a.calls) >= a.Opts.MaxCalls:
+		a.Err = wire.ErrTooManyCalls
+		return nil
+	}
+	a.endComplete()
+	if !key.hasIndex && !a.chunk.whole {
+		a.Fault(faultIndexMissing)
+	}
+	if a.byID(key.id) != nil {
+		a.Fault(faultIDDuplicate)
+	}
+	c := &call{n: len(a.calls), index: key.index, hasIndex: key.hasIndex, name: name}
+	a.calls = append(a.calls, c)
+	return c
 }
 
 func (a *Assembler) takeArgs(c *call, p *piece) {
@@ -160,15 +192,17 @@ func (a *Assembler) wireIndex(p *piece) (int64, bool) {
 	return n, true
 }
 
+// byID returns the last call with an id; nil if id is empty or no call has it.
 func (a *Assembler) byID(id []byte) *call {
 	for _, c := range slices.Backward(a.calls) {
-		if c.id == string(id) {
+		if len(id) > 0 && c.id == string(id) {
 			return c
 		}
 	}
 	return nil
 }
 
+// byIndex returns the last call with an index on the wire, or nil.
 func (a *Assembler) byIndex(index int64) *call {
 	for _, c := range slices.Backward(a.calls) {
 		if c.hasIndex && c.index == index {
@@ -178,48 +212,64 @@ func (a *Assembler) byIndex(index int64) *call {
 	return nil
 }
 
-// find returns the call to which a piece belongs, or nil if the piece begins a new call. The comment of Assembler states the rules.
-func (a *Assembler) find(p *piece, key pieceKey) *call {
-	switch {
-	case a.chunk.whole || len(a.calls) == 0:
-		return nil // each element of a complete message is a separate call
-	case key.hasIndex:
-		return a.findIndexed(p, key)
+// assign returns the call to which a piece belongs, or nil if the piece begins a new call. It counts a fault if the index of the piece is
+// not the one of its call alone, and changes nothing else. The rules, of which the first that applies counts:
+//
+//   - Each element of a complete message is a separate call.
+//   - A piece with an index belongs to the call that assignByIndex returns.
+//   - A piece with a known id belongs to the last call with that id, unless it begins a new one (see begins).
+//   - If a chunk has several pieces, one without id, name and index belongs to the call whose number is the position of the piece.
+//   - A piece without a name belongs to the current call, and so does a piece with a name if the current call has none yet.
+//   - A piece with another name begins a call, and so does one with the same name and another id if the current call has no arguments.
+//   - All other pieces belong to the current call, unless they begin a new one (see begins).
+func (a *Assembler) assign(p *piece, key pieceKey) *call {
+	if a.chunk.whole || len(a.calls) == 0 {
+		return nil
 	}
-	id, name, last := key.id, key.name, a.current
-	if c := a.byID(id); c != nil && len(id) > 0 {
+	if key.hasIndex {
+		return a.assignByIndex(p, key)
+	}
+	if c := a.byID(key.id); c != nil {
 		if a.begins(c, p, key) {
 			return nil
 		}
 		return c
 	}
+	last := a.current
 	switch {
-	case len(name) == 0 && len(id) == 0 && len(a.chunk.pieces) > 1 && key.pos < len(a.calls):
+	case len(key.name)+len(key.id) == 0 && len(a.chunk.pieces) > 1 && key.pos < len(a.calls):
 		return a.calls[key.pos]
-	case len(name) == 0 || last.name == "":
-		return last // the name may be received late
-	case last.name != string(name) || a.begins(last, p, key):
+	case len(key.name) == 0 || last.name == "":
+		return last
+	case last.name != string(key.name) || a.begins(last, p, key):
 		return nil
-	case len(id) > 0 && last.id != "" && last.args.b.Len() == 0:
-		return nil // two calls without arguments
+	case len(key.id) > 0 && last.id != "" && last.args.b.Len() == 0:
+		return nil
 	}
 	return last
 }
 
-// findIndexed is find for a piece with an index.
-func (a *Assembler) findIndexed(p *piece, key pieceKey) *call {
+// assignByIndex is assign for a piece with an index:
+//
+//   - A piece with a known index belongs to the last call with that index, unless it begins a new one (see begins).
+//   - If the index is new, a piece with an id and no name belongs to the last call with that id.
+//   - If the index is new, a piece without id and name belongs to the current call if the arguments of that call are incomplete.
+//   - All other pieces begin a call.
+func (a *Assembler) assignByIndex(p *piece, key pieceKey) *call {
 	if c := a.byIndex(key.index); c != nil {
 		if a.begins(c, p, key) {
 			a.Fault(faultIndexReused)
 			return nil
 		}
-		return a.findAnnounced(c, p, key)
+		return c
 	}
-	c := a.current // for a piece without id and name, if its arguments are incomplete
+	c := a.current
 	switch {
-	case len(key.id) > 0 && len(key.name) == 0:
+	case len(key.name) > 0:
+		return nil
+	case len(key.id) > 0:
 		c = a.byID(key.id)
-	case len(key.id)+len(key.name)+len(a.announced) > 0 || c.whole():
+	case c.complete():
 		return nil
 	}
 	if c != nil {
@@ -228,61 +278,37 @@ func (a *Assembler) findIndexed(p *piece, key pieceKey) *call {
 	return c
 }
 
-// findAnnounced returns c, or nil if a piece with the index of c begins a new call. That is so if the arguments of c are complete, an
-// earlier piece only repeated the name, and this piece contains the beginning of arguments.
-func (a *Assembler) findAnnounced(c *call, p *piece, key pieceKey) *call {
-	switch {
-	case len(key.id) > 0 || !c.whole():
-	case len(key.name) > 0:
-		c.again = c.name == string(key.name)
-	case c.again && a.beginsArgs(p):
-		a.Fault(faultIndexReused)
-		a.announced = c.name
-		return nil
+// begins reports whether a piece begins a new call although its index, id or name is that of c. Only a piece with a name does, if c has one:
+// if id and name differ, if the ids differ within one chunk, or if c is complete and the id or the name differs or arguments begin that do
+// not repeat those of c.
+func (a *Assembler) begins(c *call, p *piece, key pieceKey) bool {
+	if len(key.name) == 0 || c.name == "" {
+		return false
 	}
-	return c
+	otherID := len(key.id) > 0 && c.id != "" && c.id != string(key.id)
+	otherName := c.name != string(key.name)
+	if otherID && (otherName || c.line == a.line) {
+		return true
+	}
+	return c.complete() && (otherID || otherName || beginsArgs(p) && !a.repeats(c, p, key))
 }
 
-// begins reports whether a piece begins a new call although its index or id is that of c. If the piece only repeats c, it removes the
-// arguments from the piece.
-func (a *Assembler) begins(c *call, p *piece, key pieceKey) bool {
-	id, name := key.id, key.name
-	if len(name) == 0 || c.name == "" {
-		return false
-	}
-	otherID := len(id) > 0 && c.id != "" && c.id != string(id)
-	otherName := c.name != string(name)
-	switch {
-	case otherID && (otherName || c.line == a.line):
-		return true
-	case !c.whole():
-		return false
-	case otherID || otherName:
-		return true
-	case !a.beginsArgs(p):
-		return false
-	case len(id) > 0 && a.sameArgs(c, p):
-		a.Fault(FaultCallRepeated)
-		p.args = nil
-		return false
-	}
-	return true
+// repeats reports whether a piece has an id, and only repeats c, whose arguments are complete: the name, the arguments, and the id, if c has
+// one.
+func (a *Assembler) repeats(c *call, p *piece, key pieceKey) bool {
+	sameID := len(key.id) > 0 && (c.id == "" || c.id == string(key.id))
+	sameName := len(key.name) > 0 && c.name == string(key.name)
+	return sameID && sameName && c.complete() && beginsArgs(p) && sameArgs(c, p)
 }
 
 // beginsArgs reports whether the arguments in a piece look like the beginning of arguments: a bracket, or a quoted string.
-func (a *Assembler) beginsArgs(p *piece) bool {
-	if !p.args.ok() {
-		return false
-	}
-	raw := p.args
-	if raw[0] == '"' {
-		raw = bytes.TrimLeft(raw[1:], " ")
-	}
-	return raw[0] == '{' || raw[0] == '[' || bytes.HasPrefix(raw, []byte(`\"`))
+func beginsArgs(p *piece) bool {
+	raw := bytes.TrimLeft(bytes.TrimPrefix(p.args, []byte(`"`)), " ")
+	return len(raw) > 0 && (raw[0] == '{' || raw[0] == '[' || bytes.HasPrefix(raw, []byte(`\"`)))
 }
 
 // sameArgs reports whether the arguments of a piece equal those of the call.
-func (a *Assembler) sameArgs(c *call, p *piece) bool {
+func sameArgs(c *call, p *piece) bool {
 	raw := p.args
 	if raw[0] == '"' {
 		raw = unquoted(raw)
@@ -301,7 +327,7 @@ func (a *Assembler) takeID(c *call, p *piece, id []byte) {
 			a.Fault(faultIDLate)
 		}
 		c.id = a.keep(p.id)
-	case bytes.IndexByte(id, '\\') >= 0 && c.id == string(unquoted(p.id)):
+	case bytes.IndexByte(id, '\\') >= 0 && c.id == string(unquoted(p.id)): // the same id, escaped
 	default:
 		a.Fault(faultIDChanged)
 	}
@@ -361,10 +387,10 @@ func (a *Assembler) start(c *call) {
 	a.Emit(lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
 }
 
-// endWhole ends all calls whose arguments are complete. It is called when another call begins.
-func (a *Assembler) endWhole() {
+// endComplete ends all calls whose arguments are complete. It is called when another call begins.
+func (a *Assembler) endComplete() {
 	for _, c := range a.calls {
-		if !c.ended && c.whole() {
+		if c.complete() {
 			a.end(c)
 		}
 	}
@@ -381,13 +407,15 @@ func (a *Assembler) endCalls() {
 		a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireOpenAIChat), Part: t})
 	}
 	for _, c := range a.calls {
-		if !c.ended {
-			a.end(c)
-		}
+		a.end(c)
 	}
 }
 
+// end ends a call, unless it has ended.
 func (a *Assembler) end(c *call) {
+	if c.ended {
+		return
+	}
 	c.ended = true
 	a.start(c)
 	s := c.args.flush(&a.damage)
@@ -401,25 +429,19 @@ func (a *Assembler) end(c *call) {
 
 // incomplete reports whether c was truncated by an output limit or by the server.
 func (a *Assembler) incomplete(c *call) bool {
-	if a.cutOff {
-		return true
-	}
-	switch reason, _ := finishReason(a.finish); reason {
-	case lathe.FinishLength, lathe.FinishContentFilter:
-		return !c.whole() && (c.args.b.Len() > 0 || c.n == len(a.calls)-1)
-	}
-	return false
+	reason, _ := finishReason(a.finish)
+	limited := reason == lathe.FinishLength || reason == lathe.FinishContentFilter
+	return a.cutOff || limited && !c.complete() && (c.args.b.Len() > 0 || c.n == len(a.calls)-1)
 }
 
 // takeLegacy reads a function_call, the deprecated form for the only call of an answer.
 func (a *Assembler) takeLegacy() {
-	in := &a.chunk
 	if len(a.calls) == 0 {
 		a.Fault(faultFunctionCall)
 		a.current = &call{id: "call_1"}
 		a.calls = append(a.calls, a.current)
 	}
-	c, p := a.calls[0], in.legacy
+	c, p := a.calls[0], a.chunk.legacy
 	if p.name.isString() {
 		a.takeName(c, p, p.name.body())
 	}

@@ -83,7 +83,7 @@ func (a *Assembler) checkPiece(p *piece) bool {
 		return false
 	case index == a.shown-1:
 		return true
-	case index != a.shown, index >= len(a.calls), index > 0 && !a.calls[index-1].whole(): // a call must be complete before the next begins
+	case index != a.shown, index >= len(a.calls), index > 0 && !a.calls[index-1].complete(): // a call must be complete before the next begins
 		return false
 	}
 	a.shown++
