@@ -11,16 +11,21 @@ import (
 // followUp is the loop's own request for an answer: a synthetic user message that is sent if the answer of the model is blank or does not
 // match the response format, or if a limit is reached. It is the last message of the request. If the model does not answer it, it is
 // removed from the history at the end of the run.
+//
+// The fields below format record which requests were made. Only the methods of followUp write them; a resumed run reconstructs them with
+// resume. These methods alone set toolsOff of the run, which is never reset.
 type followUp struct {
-	run       *run
-	asked     bool // the request after a blank answer was made; it is made once
-	announced bool // an event contains the last message
-	format    *responseFormat
-	formatted bool // the answer was requested again in its format and without tools; this is done once
-	repairs   int  // number of requests after an answer that does not match the schema
+	run    *run
+	format *responseFormat // set when the run is created; nil: the answer is free text
+
+	blankAsked  bool // a request after a blank answer was made; it is made once
+	formatAsked bool // the answer was requested again in its format and without tools; this is done once
+	repairs     int  // number of other requests after an answer that does not match the format
+	announced   bool // an event contains the last message
 }
 
-// ask appends a request of the loop to the messages. It does nothing if the last message is such a request.
+// ask makes the last message a request of the loop: it appends text, unless the last message is already such a request. That is so if the
+// model has returned a blank message for it, because blank messages are not added to the history.
 func (f *followUp) ask(text string) {
 	if f.unanswered() {
 		return
@@ -35,11 +40,19 @@ func synthetic(text string) lathe.Message {
 	return m
 }
 
+// askAfterBlank requests an answer in place of a blank one, without tools unless the settings keep them.
+func (f *followUp) askAfterBlank() {
+	f.blankAsked = true
+	r := f.run
+	r.toolsOff = r.toolsOff || !r.settings.FixEmptyFinalKeepTools
+	f.ask(r.settings.FixEmptyFinalText)
+}
+
 // unanswered reports whether the last message is a request of the loop.
 func (f *followUp) unanswered() bool {
-	r := f.run
-	n := len(r.req.Messages)
-	return n > len(r.in.Messages) && r.req.Messages[n-1].Synthetic
+	messages := f.run.req.Messages
+	n := len(messages)
+	return n > len(f.run.in.Messages) && messages[n-1].Synthetic
 }
 
 // announce returns the text of the last message if it is a request of the loop that no event contains yet, and marks it as announced. In
@@ -53,17 +66,19 @@ func (f *followUp) announce() string {
 	return messages[len(messages)-1].Text()
 }
 
-// resume sets the fields for a resumed run. own are the messages that the run added to its conversation.
+// resume reconstructs the fields of a resumed run. own are the messages that the run added to its conversation; each synthetic one is a
+// request of the loop. After a rejected answer it is a request for the format: the first one switched to the format if a turn was sent
+// without it, and each of the others is a repair.
 func (f *followUp) resume(own []lathe.Message) {
-	for i := range own {
+	for i, m := range own {
 		switch {
-		case !own[i].Synthetic:
-		case rejected(own, i-1) && !f.formatted && slices.ContainsFunc(f.run.result.Trace, leftOutFormat):
-			f.inFormat()
-		case rejected(own, i-1):
-			f.repairs++
+		case !m.Synthetic:
+		case !rejected(own, i-1):
+			f.blankAsked = true
+		case !f.formatAsked && slices.ContainsFunc(f.run.result.Trace, leftOutFormat):
+			f.switchToFormat()
 		default:
-			f.asked = true
+			f.repairs++
 		}
 	}
 	f.announced = f.unanswered()
@@ -77,18 +92,18 @@ func rejected(messages []lathe.Message, i int) bool {
 
 // violation returns how the answer of the turn differs from the response format. It returns "" if the answer matches, or cannot be checked.
 func (f *followUp) violation() string {
-	c := &f.run.call
-	if f.format == nil || f.run.req.Relay != nil && f.run.req.Relay.Opaque {
+	call, relay := &f.run.call, f.run.req.Relay
+	if f.format == nil || relay != nil && relay.Opaque {
 		return ""
 	}
-	for _, p := range c.message.Parts {
+	for _, p := range call.message.Parts {
 		switch p.(type) {
 		case lathe.Refusal, lathe.Blob, lathe.Opaque: // a refusal has no format, and parts of the vendor's server cannot be read
 			return ""
 		case lathe.Text, lathe.Reasoning, lathe.ToolCall, lathe.ToolResult:
 		}
 	}
-	return f.format.violation(c.answer)
+	return f.format.violation(call.answer)
 }
 
 // askAgain is the text of the request after an answer that does not match the response format.
@@ -102,8 +117,8 @@ func (f *followUp) askInFormat(violation string) bool {
 	switch {
 	case r.in.extra.Relay != nil: // the client has already received the answer
 		return false
-	case !f.formatted && leftOutFormat(*r.turnTrace()):
-		f.inFormat()
+	case !f.formatAsked && leftOutFormat(*r.turnTrace()):
+		f.switchToFormat()
 	case f.format.checked && f.repairs < r.settings.MaxAnswerRepairs:
 		f.repairs++
 	default:
@@ -116,7 +131,8 @@ func (f *followUp) askInFormat(violation string) bool {
 // leftOutFormat reports whether the request of the turn was sent without the response format.
 func leftOutFormat(t event.TurnTrace) bool { return slices.Contains(t.Dropped, FormatPath) }
 
-// inFormat makes the following requests have the response format and no tools.
-func (f *followUp) inFormat() {
-	f.formatted, f.run.toolsOff, f.run.req.HostedTools = true, true, nil
+// switchToFormat makes the following requests of the run have the response format, and neither tools nor hosted tools.
+func (f *followUp) switchToFormat() {
+	f.formatAsked = true
+	f.run.toolsOff, f.run.req.HostedTools = true, nil
 }

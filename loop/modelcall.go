@@ -155,7 +155,7 @@ func (c *modelCall) repeatsWithoutTools(ctx context.Context, withTools bool) boo
 		r.fallbacks--
 		return true
 	}
-	if r.followUp.asked && !withTools && !c.stream.shown && unparsed(c.err) {
+	if r.followUp.blankAsked && !withTools && !c.stream.shown && unparsed(c.err) {
 		// The answer before the loop's own request was blank: the run ends with it, as without fix_empty_final.
 		r.answer()
 		return false

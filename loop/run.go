@@ -236,7 +236,7 @@ const maxWithheld = 50
 
 func (r *run) toolsDigest() event.ToolsDigest {
 	held := r.result.Withheld
-	return event.ToolsDigest{Count: len(r.specs), Hash: r.hash, Deferred: r.work.Deferred(), Withheld: held[:min(len(held), maxWithheld):min(len(held), maxWithheld)], WithheldCount: len(held)}
+	return event.ToolsDigest{Count: len(r.specs), Hash: r.hash, Deferred: r.work.Deferred(), Withheld: slices.Clip(held[:min(len(held), maxWithheld)]), WithheldCount: len(held)}
 }
 
 // refuse ends a run whose input is not valid.
@@ -324,10 +324,8 @@ func (r *run) endCut(ctx context.Context, cut lathe.FinishReason) {
 func (r *run) answer() {
 	r.result.Answer = r.call.answer
 	blankAfterResults := r.call.blank && (r.work.Called() || r.in.afterResults())
-	if blankAfterResults && !r.followUp.asked && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
-		r.followUp.asked = true
-		r.toolsOff = r.toolsOff || !r.settings.FixEmptyFinalKeepTools
-		r.followUp.ask(r.settings.FixEmptyFinalText)
+	if blankAfterResults && !r.followUp.blankAsked && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
+		r.followUp.askAfterBlank()
 		return
 	}
 	violation := r.followUp.violation()

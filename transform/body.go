@@ -23,7 +23,7 @@ type tagCall struct{ id, name, args, dialect string }
 func tagCallID(n int) string { return "tag_call_" + strconv.Itoa(n) }
 
 // A bodyScan finds the end of the body of a tag: the first closing tag that is neither in a string of the body's JSON nor in a tagged
-// value. It scans each byte once; only at a closing tag inside tagged values does it search the body again.
+// value. It scans each byte once. Only in a body of tagged values does it search the body again, at each opening or closing tag.
 type bodyScan struct {
 	kind     bodyKind
 	depth    int  // number of open objects and arrays
@@ -81,40 +81,44 @@ func (s *bodyScan) next(c byte, body []byte) bodyMark {
 	return bodyContinues
 }
 
-// mark returns what the tag means for the body whose last byte, the > after body, has just been read.
+// mark returns what the byte > means that follows body: it may be the last byte of a closing or an opening tag.
 func (s *bodyScan) mark(body []byte) bodyMark {
+	mark := bodyContinues
 	switch {
 	case bytes.HasSuffix(body, []byte(tagClose[:len(tagClose)-1])):
-		if s.kind == bodyTagged && inValue(body) {
-			return bodyContinues
-		}
-		return bodyEnds
+		mark = bodyEnds
 	case bytes.HasSuffix(body, []byte(tagOpen[:len(tagOpen)-1])):
-		if s.kind == bodyTagged && inValue(body) {
-			return bodyContinues
-		}
-		return bodyBegins
+		mark = bodyBegins
 	}
-	return bodyContinues
+	if mark != bodyContinues && s.kind == bodyTagged && inValue(body) {
+		return bodyContinues
+	}
+	return mark
 }
 
-// inValue reports whether, at the end of body, a tagged value is open, or incomplete JSON in place of the parameters of a function.
+// inValue reports whether a tag at the end of body would be part of a value: a parameter or argument is not closed yet, as in
+//
+//	<function=weather><parameter=city>Os
+//
+// or the JSON that a function has in place of parameters is incomplete, as in
+//
+//	<function=weather>{"city":"Os
 func inValue(body []byte) bool {
-	last := func(tag string) int { return bytes.LastIndex(body, []byte(tag)) }
-	if max(last("<parameter="), last("<arg_value>")) > max(last("</parameter>"), last("</arg_value>")) {
+	last := func(tag string) int { return bytes.LastIndex(body, []byte(tag)) } // -1: none
+	opened, closed := max(last("<parameter="), last("<arg_value>")), max(last("</parameter>"), last("</arg_value>"))
+	if opened > closed {
 		return true
 	}
-	const function = "<function="
-	at := last(function)
-	if at < 0 || at < last("</function>") {
+	function := last("<function=")
+	if function < 0 || function < last("</function>") {
 		return false
 	}
-	_, rest, _ := bytes.Cut(body[at+len(function):], []byte{'>'})
-	rest = bytes.TrimLeft(rest, " \t\r\n")
-	if len(rest) == 0 || rest[0] != '{' {
+	_, content, _ := bytes.Cut(body[function:], []byte{'>'})
+	content = bytes.TrimLeft(content, " \t\r\n")
+	if !bytes.HasPrefix(content, []byte{'{'}) {
 		return false
 	}
-	_, err := rawjson.Scan(rest, 0)
+	_, err := rawjson.Scan(content, 0)
 	return err != nil
 }
 
@@ -154,12 +158,12 @@ func readCalls(body string, tools []*lathe.ToolSpec, limit int) ([]tagCall, bool
 
 // readDialect reads the body with the parser of the named dialect. It returns false unless the whole body is complete calls.
 func readDialect(name, body string, tools []*lathe.ToolSpec, limit int) ([]tagCall, bool) {
-	d, ok := dialect.Lookup(name)
+	found, ok := dialect.Lookup(name)
 	if !ok {
 		return nil, false
 	}
-	p := d.NewParser(&dialect.Options{Tools: tools, MaxPayloadBytes: limit})
-	deltas, err := p.Flush(p.Append(nil, tagOpen+body+tagClose))
+	parser := found.NewParser(&dialect.Options{Tools: tools, MaxPayloadBytes: limit})
+	deltas, err := parser.Flush(parser.Append(nil, tagOpen+body+tagClose))
 	if err != nil {
 		return nil, false
 	}
@@ -192,21 +196,26 @@ func readDialect(name, body string, tools []*lathe.ToolSpec, limit int) ([]tagCa
 	return calls, len(calls) > 0
 }
 
-// readObject reads the two forms of JSON that the dialect hermes does not include: {"name","args"} and {"function":{…}}.
+// readObject reads the two forms of JSON that the dialect hermes does not include, and refuses all others:
+//
+//	{"name":"weather","args":{"city":"Oslo"}}
+//	{"id":"1","function":{"name":"weather","arguments":{"city":"Oslo"}}}
 func readObject(text string) (tagCall, bool) {
 	b := []byte(text)
 	if rawjson.Check(b, rawjson.Limits{}) != nil {
 		return tagCall{}, false
 	}
-	id := stringIn(b, "id")
-	if fn := rawjson.At(b, "function"); rawjson.Kind(fn) == '{' && stringIn(b, "name") == "" {
-		b = fn
-	} else if fn != nil || !hasOnlyArgs(b) {
+	call := b // the object with the name and the arguments
+	function := rawjson.At(b, "function")
+	switch {
+	case rawjson.Kind(function) == '{' && stringIn(b, "name") == "":
+		call = function
+	case function != nil || !hasOnlyArgs(b):
 		return tagCall{}, false
 	}
-	c := tagCall{id: id, name: stringIn(b, "name"), dialect: tagDialect}
+	c := tagCall{id: stringIn(b, "id"), name: stringIn(call, "name"), dialect: tagDialect}
 	for _, key := range [...]string{"arguments", "parameters", "args"} {
-		if raw := rawjson.At(b, key); raw != nil {
+		if raw := rawjson.At(call, key); raw != nil {
 			c.args = string(raw)
 			break
 		}
@@ -219,6 +228,7 @@ func hasOnlyArgs(b []byte) bool {
 	return rawjson.At(b, "args") != nil && rawjson.At(b, "arguments") == nil && rawjson.At(b, "parameters") == nil
 }
 
+// stringIn returns the string under key. It returns "" if the object has none there.
 func stringIn(obj []byte, key string) string {
 	text, err := rawjson.AppendUnquote(nil, rawjson.At(obj, key))
 	if err != nil {

@@ -32,15 +32,17 @@ const (
 	listTimeout    = 10 * time.Second
 )
 
+// initFlags are the flags of init, and the state of its run.
 type initFlags struct {
-	upstreamFlags
-	NoCheck bool `flag:"no-check" usage:"ask the server nothing"`
-	Force   bool `flag:"force" usage:"write over a file that is there"`
-	Print   bool `flag:"print" usage:"print the file, and write nothing"`
-	DryRun  bool `flag:"dry-run" usage:"say what would be written, and write nothing"`
+	upstreamFlags      // init completes them with the answers of the user and the models that the server lists
+	NoCheck       bool `flag:"no-check" usage:"ask the server nothing"`
+	Force         bool `flag:"force" usage:"write over a file that is there"`
+	Print         bool `flag:"print" usage:"print the file, and write nothing"`
+	DryRun        bool `flag:"dry-run" usage:"say what would be written, and write nothing"`
 
-	asked *bufio.Reader // standard input, if a user can answer questions
-	view  *screen
+	// run sets these fields.
+	answers *bufio.Reader // standard input, if a user can answer questions; else nil
+	view    *screen
 }
 
 func initCommand() *cobra.Command {
@@ -69,9 +71,9 @@ func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	f.view = commandScreen(cmd)
 	if in := cmd.InOrStdin(); isTerminal(in) && f.view.errTerm {
-		f.asked = bufio.NewReader(interruptible(cmd.Context(), in))
+		f.answers = bufio.NewReader(interruptible(cmd.Context(), in))
 	}
-	if err := f.askForUpstream(cmd.Context()); err != nil {
+	if err := f.askForFlags(cmd.Context()); err != nil {
 		return err
 	}
 	profile, err := f.examine(cmd)
@@ -114,89 +116,54 @@ func (f *initFlags) checkFile(path string) error {
 
 // examine returns the configuration entry of the model, including findings of quick probes.
 func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
+	// The configuration and the name of its model are those of lathe run with the same flags. With --no-check, the key need not exist yet.
 	flags := runFlags{modelFlags: modelFlags{upstreamFlags: f.upstreamFlags}, keyLater: f.NoCheck}
-	over, name, err := flags.overrides(cmd)
+	overrides, name, err := flags.overrides(cmd)
 	if err != nil {
 		return nil, err
 	}
-	load := &app.LoadOptions{Overrides: over, Environ: os.Environ()}
-	if f.NoCheck && flags.KeyEnv != "" { // with keyLater, any value of the variable will do
-		load.Environ = append(load.Environ, flags.KeyEnv+"=unset")
+	load := &app.LoadOptions{Overrides: overrides, Environ: os.Environ()}
+	if f.NoCheck && f.KeyEnv != "" { // the configuration refuses a variable that is not set; without checks, any value will do
+		load.Environ = append(load.Environ, f.KeyEnv+"=unset")
 	}
 	cfg, err := app.LoadConfig("", load) // without a file, because init creates one
 	if err != nil {
 		return nil, configError(err)
 	}
-	d := doctorFlags{upstreamFlags: flags.upstreamFlags}
-	target, err := d.targetOf(cfg, name, f.view)
+	asDoctor := doctorFlags{upstreamFlags: f.upstreamFlags}
+	target, err := asDoctor.targetOf(cfg, name, f.view)
 	if err != nil {
 		return nil, err
 	}
 	if f.NoCheck {
 		return doctor.NewProfile(target), nil
 	}
-	rep, err := examineModel(cmd.Context(), f.view, target, &doctor.Options{Quick: true})
+	report, err := examineModel(cmd.Context(), f.view, target, &doctor.Options{Quick: true})
 	if err != nil {
-		err = d.ended(cmd, err)
+		err = asDoctor.ended(cmd, err)
 		var e *exitError
 		if cmd.Context().Err() == nil && errors.As(err, &e) {
 			err = &exitError{e.code, fmt.Errorf("%w; --no-check writes the file all the same", e.err)}
 		}
 		return nil, err
 	}
-	for _, finding := range rep.Findings {
+	for _, finding := range report.Findings {
 		if finding.Severity != doctor.Note {
 			f.view.printLine("yellow", "!", printable(finding.Seen+" "+finding.Then))
 		}
 	}
-	return &rep.Profile, nil
+	return &report.Profile, nil
 }
 
-// askForUpstream asks the user for values that no flag sets.
-func (f *initFlags) askForUpstream(ctx context.Context) error {
-	u := &f.upstreamFlags
-	if f.asked == nil {
-		if u.BaseURL == "" {
-			return usageError("which model server? give --base-url URL and --model NAME, such as --base-url %s --model qwen3", usualUpstream)
-		}
-		if u.Model == "" && !f.NoCheck {
-			return f.chooseOnlyModel(ctx)
-		}
-		return nil // a missing model has its own error
+// deriveFlags is askForFlags without a user: it sets the model if the server lists only one. If the server lists several, it returns an
+// error with the names.
+func (f *initFlags) deriveFlags(ctx context.Context) error {
+	if f.BaseURL == "" {
+		return usageError("which model server? give --base-url URL and --model NAME, such as --base-url %s --model qwen3", usualUpstream)
 	}
-	var err error
-	if u.BaseURL == "" {
-		if u.BaseURL, err = f.ask("address of the model server ["+usualUpstream+"]: ", usualUpstream); err != nil {
-			return err
-		}
-		if u.KeyEnv == "" && u.KeyFile == "" {
-			if u.KeyEnv, err = f.ask("variable of the environment that holds its key [none]: ", ""); err != nil {
-				return err
-			}
-		}
-	}
-	if u.Model != "" {
+	if f.Model != "" || f.NoCheck {
 		return nil
 	}
-	names := f.listed(ctx)
-	for i, name := range names {
-		f.view.ask(fmt.Sprintf("  %d  %s\n", i+1, printable(name)))
-	}
-	question, usual := "model: ", ""
-	if len(names) > 0 {
-		question, usual = "model, by number or name ["+printable(names[0])+"]: ", names[0]
-	}
-	if u.Model, err = f.ask(question, usual); err != nil {
-		return err
-	}
-	if n, err := strconv.Atoi(u.Model); err == nil && n >= 1 && n <= len(names) {
-		u.Model = names[n-1]
-	}
-	return nil
-}
-
-// chooseOnlyModel selects the model of a server that lists only one. If the server lists several, it returns an error with the names.
-func (f *initFlags) chooseOnlyModel(ctx context.Context) error {
 	switch names := f.listed(ctx); len(names) {
 	case 0: // a missing model has its own error
 	case 1:
@@ -208,11 +175,53 @@ func (f *initFlags) chooseOnlyModel(ctx context.Context) error {
 	return nil
 }
 
+// askForFlags asks the user, if there is one, for values that no flag sets.
+func (f *initFlags) askForFlags(ctx context.Context) (err error) {
+	if f.answers == nil {
+		return f.deriveFlags(ctx)
+	}
+	if f.BaseURL == "" {
+		if f.BaseURL, err = f.ask("address of the model server ["+usualUpstream+"]: ", usualUpstream); err != nil {
+			return err
+		}
+		if f.KeyEnv == "" && f.KeyFile == "" {
+			if f.KeyEnv, err = f.ask("variable of the environment that holds its key [none]: ", ""); err != nil {
+				return err
+			}
+		}
+	}
+	if f.Model != "" {
+		return nil
+	}
+	return f.askForModel(ctx)
+}
+
+// askForModel asks the user for the model, with the models that the server lists.
+func (f *initFlags) askForModel(ctx context.Context) error {
+	names := f.listed(ctx)
+	for i, name := range names {
+		f.view.ask(fmt.Sprintf("  %d  %s\n", i+1, printable(name)))
+	}
+	question, first := "model: ", ""
+	if len(names) > 0 {
+		first = names[0]
+		question = "model, by number or name [" + printable(first) + "]: "
+	}
+	answer, err := f.ask(question, first)
+	number, _ := strconv.Atoi(answer) // 0 if it is not a number
+	if number >= 1 && number <= len(names) {
+		answer = names[number-1]
+	}
+	f.Model = answer
+	return err
+}
+
 // ask asks a question and returns the answer, or usual for an empty line. At the end of input it returns an error.
 func (f *initFlags) ask(question, usual string) (string, error) {
 	f.view.ask(question)
-	line, err := f.asked.ReadString('\n')
-	if line = strings.TrimSpace(line); line == "" && err != nil {
+	line, err := f.answers.ReadString('\n')
+	line = strings.TrimSpace(line)
+	if line == "" && err != nil {
 		return "", failure("nothing was written")
 	}
 	return cmp.Or(line, usual), nil

@@ -229,7 +229,7 @@ func (p *parser) generated(into *[]mockTool) member {
 				if findTool(*into, m.Name) >= 0 {
 					continue
 				}
-				if _, err := tool.NewSet(m.build(false, nil)); err != nil {
+				if _, err := tool.NewSet(m.build(nil)); err != nil {
 					return p.errorf(n, "the tool %s cannot be: %s", m.Name, cause(err))
 				}
 				*into = append(*into, m)

@@ -361,12 +361,15 @@ func (j *job) tools(t *tape, ws *builtin.Workspace) (tools []lathe.Tool, mocks [
 		}
 	}
 	db := &database{ws: ws}
-	for i := range sc.Tools {
+	for _, scripted := range sc.Tools {
+		if j.run.Unguarded {
+			scripted.Hidden, scripted.Show = false, nil
+		}
 		var of *builtin.Workspace // set for tools that change the workspace
-		if len(sc.Tools[i].Steps) > 0 {
+		if len(scripted.Steps) > 0 {
 			of = ws
 		}
-		m := t.tool(sc.Tools[i].build(j.run.Unguarded, db), of).(counted)
+		m := t.tool(scripted.build(db), of).(counted)
 		mocks = append(mocks, m)
 		tools = append(tools, m)
 	}

@@ -15,6 +15,18 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
+// This file parses the tools of a suite file, such as
+//
+//	tools:
+//	  - name: get_weather
+//	    schema: {type: object}
+//	    effect: read_only
+//	    answers:
+//	      - {value: {degrees: 7}, times: 2}
+//	      - {error: timeout}
+//
+// A [member] is a key of a mapping. Its value goes to a pointer, or to a function that is called with the node of the value.
+
 // A mockTool is a tool of a suite with scripted answers and steps. A call has no effect outside of the run, so that unguarded runs are
 // safe.
 type mockTool struct {
@@ -30,8 +42,8 @@ type mockTool struct {
 	Steps []step `json:"steps,omitempty"`
 }
 
-// build returns the tool, which uses d if it has steps. If unguarded is true, neither the tool nor fields are hidden.
-func (m *mockTool) build(unguarded bool, d *database) *mock.Tool {
+// build returns the tool. Its steps use d; if d is nil, it has only the answers.
+func (m *mockTool) build(d *database) *mock.Tool {
 	spec := &lathe.ToolSpec{Name: m.Name, Description: m.Description, Schema: m.Schema, Hidden: m.Hidden, Allowlist: m.Show, Timeout: m.Timeout}
 	switch m.Effect {
 	case lathe.ReadOnly.String():
@@ -40,9 +52,6 @@ func (m *mockTool) build(unguarded bool, d *database) *mock.Tool {
 		spec.Effect = lathe.Idempotent
 	default:
 		spec.Effect = lathe.Writes
-	}
-	if unguarded {
-		spec.Hidden, spec.Allowlist = false, nil
 	}
 	if len(m.Steps) > 0 && d != nil {
 		return mock.New(spec, append(slices.Clone(m.Answers), mock.Func(func(_ context.Context, args json.RawMessage) (*lathe.Output, error) {
@@ -106,7 +115,7 @@ func (p *parser) tool(n *yaml.Node) (mockTool, error) {
 	if !slices.Contains([]string{"", "read_only", "idempotent", "writes"}, m.Effect) {
 		return m, p.errorf(n, "effect is read_only, idempotent or writes")
 	}
-	if _, err := tool.NewSet(m.build(false, nil)); err != nil {
+	if _, err := tool.NewSet(m.build(nil)); err != nil {
 		return m, p.errorf(n, "this tool cannot be: %s", cause(err))
 	}
 	return m, p.checkSteps(n, &m)
@@ -144,44 +153,41 @@ func (p *parser) answers(n *yaml.Node, into *[]mock.Answer) error {
 	})
 }
 
-// answer parses one answer. Exactly one key is its kind.
+// answerKinds are the keys of which each answer has one, and what the tool does for them.
+var answerKinds = map[string]mock.Kind{"value": mock.KindValue, "text": mock.KindValue, "raw": mock.KindRaw, "base64": mock.KindRaw, "size": mock.KindSize,
+	"error": mock.KindError, "echo": mock.KindEcho, "hang": mock.KindHang, "panic": mock.KindPanic, "none": mock.KindNone}
+
+// answer parses one answer. It has exactly one key of answerKinds, but an error may have a value, too.
 func (p *parser) answer(n *yaml.Node) (a mock.Answer, times int, err error) {
 	times = 1
-	var text, coded, code string
-	var value json.RawMessage
-	var echo, hang, panics, none bool
-	kinds := map[string]mock.Kind{"value": mock.KindValue, "text": mock.KindValue, "raw": mock.KindRaw, "base64": mock.KindRaw, "size": mock.KindSize,
-		"error": mock.KindError, "echo": mock.KindEcho, "hang": mock.KindHang, "panic": mock.KindPanic, "none": mock.KindNone}
-	err = p.mapping(n, "an answer", []member{{"value", &value}, {"text", &text}, {"raw", &a.Text}, {"base64", &coded},
-		{"size", &a.Size}, {"error", &code}, {"echo", &echo}, {"hang", &hang}, {"panic", &panics},
-		{"none", &none}, {"times", &times}})
+	var enabled bool // the value of echo, hang, panic or none
+	err = p.mapping(n, "an answer", []member{{"value", &a.Data}, {"text", &a.Text}, {"raw", &a.Text}, {"base64", &a.Text},
+		{"size", &a.Size}, {"error", (*string)(&a.Code)}, {"echo", &enabled}, {"hang", &enabled}, {"panic", &enabled},
+		{"none", &enabled}, {"times", &times}})
 	if err != nil {
 		return a, 0, err
 	}
-	var lines []string
-	for i := 0; i < len(n.Content); i += 2 {
-		if k := n.Content[i].Value; kinds[k] != "" {
-			lines = append(lines, k)
-			a.Kind = kinds[k]
+	var kinds []string                       // the keys of answerKinds that the answer has
+	for i := 0; i < len(n.Content); i += 2 { // keys and values alternate
+		if key := n.Content[i].Value; answerKinds[key] != "" {
+			kinds = append(kinds, key)
 		}
 	}
-	if slices.Contains(lines, "error") { // an error may have a value, too
-		a.Kind, a.Code, a.Data = mock.KindError, lathe.Code(code), value
-		lines = slices.DeleteFunc(lines, func(s string) bool { return s == "value" })
+	if slices.Contains(kinds, "error") {
+		kinds = slices.DeleteFunc(kinds, func(key string) bool { return key == "value" })
 	}
 	switch {
-	case len(lines) != 1:
+	case len(kinds) != 1:
 		return a, 0, p.errorf(n, "an answer has one of value, text, raw, base64, size, error, echo, hang, panic and none")
 	case times < 1 || times > maxTimes:
 		return a, 0, p.errorf(n, "times is from 1 to %d", maxTimes)
 	}
-	switch lines[0] {
-	case "value":
-		a.Data = value
+	a.Kind = answerKinds[kinds[0]]
+	switch kinds[0] {
 	case "text":
-		a = mock.Text(text)
+		a = mock.Text(a.Text)
 	case "base64":
-		b, err := base64.StdEncoding.DecodeString(coded)
+		b, err := base64.StdEncoding.DecodeString(a.Text)
 		if err != nil {
 			return a, 0, p.errorf(n, "base64 wants base64")
 		}
@@ -191,8 +197,8 @@ func (p *parser) answer(n *yaml.Node) (a mock.Answer, times int, err error) {
 			return a, 0, p.errorf(n, "size is from 2 to %d", mock.MaxBytes)
 		}
 	case "echo", "hang", "panic", "none":
-		if !echo && !hang && !panics && !none {
-			return a, 0, p.errorf(n, "%s wants true", lines[0])
+		if !enabled {
+			return a, 0, p.errorf(n, "%s wants true", kinds[0])
 		}
 	}
 	return a, times, nil

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"strings"
+	"math"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -20,36 +20,39 @@ const (
 	retireBatch = 100
 )
 
+// This file removes runs: those that a caller names, and the oldest ended ones if retention limits the age or the size. The table gone has a
+// record of each run that retention has removed, for [store.GoneError]. A parameter where is the SQL condition that selects rows, and arg or
+// args are the values of its placeholders.
+
 // Delete implements [store.Store]. After it returns, no file of the store contains the run.
 func (s *Store) Delete(ctx context.Context, runID string) error {
-	return s.remove(ctx, "run_id = ?", runID)
+	return s.remove(ctx, "run_id = ?", runID, "gone", "run")
 }
 
-// DeleteSession implements [store.Retainer].
+// DeleteSession implements [store.Retainer]. The table gone has no sessions.
 func (s *Store) DeleteSession(ctx context.Context, sessionID string) error {
-	return s.remove(ctx, "session_id = ? AND session_id <> ''", sessionID)
+	return s.remove(ctx, "session_id = ? AND session_id <> ''", sessionID, "run")
 }
 
 // DeletePrincipal implements [store.Retainer].
 func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
-	return s.remove(ctx, "principal = ? AND principal <> ''", principal)
+	return s.remove(ctx, "principal = ? AND principal <> ''", principal, "gone", "run")
 }
 
-// remove deletes the runs that match which, and the records of earlier removals.
-func (s *Store) remove(ctx context.Context, which string, arg any) error {
+// remove deletes the runs that where selects from tables, which are run alone or gone and run.
+func (s *Store) remove(ctx context.Context, where string, arg any, tables ...string) error {
 	_, err := s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
-		if !strings.HasPrefix(which, "session") { // the records have no session
-			if err := put(ctx, tx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM gone WHERE "+which+")", arg); err != nil {
+		for _, table := range tables {
+			if err := put(ctx, tx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM "+table+" WHERE "+where+")", arg); err != nil {
 				return 0, err
 			}
-			if err := put(ctx, tx, "DELETE FROM gone WHERE "+which, arg); err != nil {
-				return 0, err
+			if table == "gone" {
+				if err := put(ctx, tx, "DELETE FROM gone WHERE "+where, arg); err != nil {
+					return 0, err
+				}
 			}
 		}
-		if err := put(ctx, tx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", arg); err != nil {
-			return 0, err
-		}
-		return s.drop(ctx, tx, which, arg)
+		return s.drop(ctx, tx, where, arg)
 	})
 	if err == nil {
 		err = s.checkpoint(ctx)
@@ -57,26 +60,27 @@ func (s *Store) remove(ctx context.Context, which string, arg any) error {
 	return failure(ctx, "sqlite: delete", err)
 }
 
-// drop deletes the rows of the runs that match which, and returns their number.
-func (s *Store) drop(ctx context.Context, tx querier, which string, args ...any) (int64, error) {
-	last, err := deleteReferences(ctx, tx, "run_id IN (SELECT run_id FROM run WHERE "+which+")", args...)
+// drop deletes the rows of the runs that where selects, and returns the number of runs.
+func (s *Store) drop(ctx context.Context, tx querier, where string, args ...any) (int64, error) {
+	ofRuns := "run_id IN (SELECT run_id FROM run WHERE " + where + ")"
+	lastMessages, err := deleteReferences(ctx, tx, ofRuns, args...)
 	if err != nil {
 		return 0, err
 	}
 	for _, table := range []string{"event", "model_call", "fact", "call"} {
-		if err := put(ctx, tx, "DELETE FROM "+table+" WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", args...); err != nil {
+		if err := put(ctx, tx, "DELETE FROM "+table+" WHERE "+ofRuns, args...); err != nil {
 			return 0, err
 		}
 	}
-	done, err := tx.ExecContext(ctx, "DELETE FROM run WHERE "+which, args...)
+	runs, err := tx.ExecContext(ctx, "DELETE FROM run WHERE "+where, args...)
 	if err != nil {
 		return 0, err
 	}
 	s.runs.clear()
-	if err := dropMessages(ctx, tx, last); err != nil {
+	if err := dropMessages(ctx, tx, lastMessages); err != nil {
 		return 0, err
 	}
-	return done.RowsAffected()
+	return runs.RowsAffected()
 }
 
 // checkpoint moves the write-ahead log into the file, because the log contains deleted data until then.
@@ -86,7 +90,7 @@ func (s *Store) checkpoint(ctx context.Context) error {
 
 // DeleteBefore implements [store.Retainer].
 func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
-	return s.retire(ctx, func(context.Context) (bool, error) { return true, nil }, "updated < ? AND ", t.UnixNano())
+	return s.retire(ctx, func(context.Context) (bool, error) { return true, nil }, t.UnixNano())
 }
 
 // Trim implements [store.Retainer]. maxBytes limits the size of the file without its free pages, which SQLite reuses. The file itself does
@@ -97,39 +101,41 @@ func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 		err := s.read.QueryRowContext(ctx, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&used)
 		return used > maxBytes, err
 	}
-	return s.retire(ctx, over, "")
+	return s.retire(ctx, over, math.MaxInt64)
 }
 
-// retire removes ended runs in the order of their last events while more returns true, and records the removals.
-func (s *Store) retire(ctx context.Context, more func(context.Context) (bool, error), which string, args ...any) error {
-	which = "run_id IN (SELECT run_id FROM run WHERE " + which + "status NOT IN ('running', 'parked') ORDER BY updated LIMIT ?)"
-	args = append(args, retireBatch)
+// retire removes the ended runs whose last event is older than before, a time in Unix nanoseconds. It removes the oldest first, while more
+// returns true.
+func (s *Store) retire(ctx context.Context, more func(context.Context) (bool, error), before int64) error {
 	removed := false
-	err := func() error {
-		for {
-			if again, err := more(ctx); err != nil || !again {
-				return err
-			}
-			n, err := s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
-				if err := put(ctx, tx, "INSERT OR REPLACE INTO gone (run_id, principal, time) SELECT run_id, principal, ? FROM run WHERE "+which,
-					append([]any{time.Now().UnixNano()}, args...)...); err != nil {
-					return 0, err
-				}
-				if err := put(ctx, tx, "DELETE FROM gone WHERE time < (SELECT time FROM gone ORDER BY time DESC LIMIT 1 OFFSET ?)", maxGone); err != nil {
-					return 0, err
-				}
-				return s.drop(ctx, tx, which, args...)
-			})
-			if err != nil || n == 0 {
-				return err
-			}
-			removed = true
+	again, err := more(ctx)
+	for again && err == nil {
+		var n int64
+		if n, err = s.retireOldest(ctx, before); err != nil || n == 0 {
+			break
 		}
-	}()
+		removed = true
+		again, err = more(ctx)
+	}
 	if removed {
 		err = errors.Join(err, s.checkpoint(ctx))
 	}
 	return failure(ctx, "sqlite: retain", err)
+}
+
+// retireOldest removes and records the retireBatch oldest of the runs that retire removes. It returns their number.
+func (s *Store) retireOldest(ctx context.Context, before int64) (int64, error) {
+	const where = "run_id IN (SELECT run_id FROM run WHERE updated < ? AND status NOT IN ('running', 'parked') ORDER BY updated LIMIT ?)"
+	return s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
+		if err := put(ctx, tx, "INSERT OR REPLACE INTO gone (run_id, principal, time) SELECT run_id, principal, ? FROM run WHERE "+where,
+			time.Now().UnixNano(), before, retireBatch); err != nil {
+			return 0, err
+		}
+		if err := put(ctx, tx, "DELETE FROM gone WHERE time < (SELECT time FROM gone ORDER BY time DESC LIMIT 1 OFFSET ?)", maxGone); err != nil {
+			return 0, err
+		}
+		return s.drop(ctx, tx, where, before, retireBatch)
+	})
 }
 
 // missing returns a [store.GoneError] if retention has removed the run, and [lathe.ErrNotFound] if not.
