@@ -28,20 +28,26 @@ type access struct {
 	setup *setup
 }
 
-// A caller is the sender of one request, and the setup under which the request is served.
+// A caller is the sender of one request, and the setup under which the request is served. The middleware sets its fields
+// in the order of the groups; the handler of the route changes only those of the request log.
 type caller struct {
+	// serve sets these fields for each request, with anyone as the key.
 	access
-	pool      *workers.Pool // the pool of a worker, if the request opens a worker's connection; else nil
-	body      []byte        // the decompressed body, on routes with wholeBody; else nil
 	requestID string
 	arrived   time.Time
-	form      problems.Form
-	memory    memory.Reservation  // the memory that is reserved for the request
-	reserved  *memory.Reservation // points to memory, also in copies of the caller; nil: the route has no body
-	left      bool                // the request is no longer counted as work, so a drain does not wait for it
-	console   bool                // the listener serves the console, so sessions of the console are accepted
-	session   bool                // the caller was authenticated by a session of the console instead of a key
-	challenge string              // WWW-Authenticate header of a 401 response; "": Bearer
+	form      problems.Form // the format of errors that the client expects
+	console   bool          // the listener serves the console, so sessions of the console are accepted
+
+	// admit sets these fields, and the key of access.
+	pool     *workers.Pool       // the pool of a worker, if the request opens a worker's connection; else nil
+	session  bool                // the caller was authenticated by a session of the console instead of a key
+	memory   memory.Reservation  // the memory that is reserved for the request
+	reserved *memory.Reservation // points to memory, also in copies of the caller; nil: the route has no body
+	body     []byte              // the decompressed body, on routes with wholeBody; else nil
+
+	challenge string // WWW-Authenticate header of a 401 response; "": Bearer
+	left      bool   // the request is no longer counted as work, so a drain does not wait for it
+
 	// These fields are for the request log: the route, the model that the request names, the run, the error code, and
 	// whether the route is a probe.
 	pattern, named, runID, code string
@@ -143,16 +149,19 @@ func (g *gate) guarded(rt *route) http.Handler {
 // admit checks a request by the row of its route: the cheap checks, and those that need no secret, come first. If p is nil,
 // the request has a place in its pool, and the caller must call release once to return it.
 func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *route) (release func(), p *problem) {
-	if p := c.setup.admits(w.Header(), r, rt); p != nil {
+	if p = c.setup.admits(w.Header(), r, rt); p != nil {
 		return nil, p
 	}
 	release = func() {}
 	if rt.credential != noCredential {
-		if p := g.authenticate(r, c, rt); p != nil {
-			return nil, p
+		key, refused := g.authenticate(r, c, rt)
+		if refused != nil {
+			return nil, refused
 		}
-		release, p = g.usage.Enter(c.key.admitted(), rt.pool, (len(c.setup.Keys) > 1 || c.setup.Identity != nil) && rt.credential == apiKey)
-		g.usage.ShowRate(w.Header(), c.key.admitted())
+		c.key = key
+		manyKeys := len(c.setup.Keys) > 1 || c.setup.Identity != nil
+		release, p = g.usage.Enter(key.admitted(), rt.pool, manyKeys && rt.credential == apiKey)
+		g.usage.ShowRate(w.Header(), key.admitted())
 		if p != nil {
 			return nil, p
 		}
@@ -169,9 +178,13 @@ func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *rout
 	case rt.body == wholeBody:
 		c.body, p = g.readBody(w, r, c, rt)
 	case rt.body == messageBody:
-		p = c.reserved.Grow(2 * messageBytes(r))
+		size := min(r.ContentLength, maxMessage)
+		if size < 0 {
+			size = maxMessage
+		}
+		p = c.reserved.Grow(2 * size)
 	}
-	if p != nil {
+	if p != nil { // the caller of admit releases only what an admitted request has
 		c.reserved.Release()
 		release()
 		return nil, p
@@ -179,43 +192,33 @@ func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *rout
 	return release, nil
 }
 
-// maxMessage is the maximum size in bytes that is assumed for a messageBody. It is also assumed if the request has no
-// Content-Length.
+// maxMessage is the maximum size in bytes that is assumed for a messageBody; a smaller Content-Length is taken as it is. It
+// is also assumed if the request has no Content-Length. Twice the assumed size is reserved.
 const maxMessage = 4 << 20
 
-// messageBytes returns the assumed size of a messageBody in bytes: its Content-Length, at most maxMessage. The middleware
-// reserves twice as much memory.
-func messageBytes(r *http.Request) int64 {
-	if r.ContentLength < 0 {
-		return maxMessage
-	}
-	return min(r.ContentLength, maxMessage)
-}
-
-// authenticate sets c.key to the key that the credential of the request belongs to. For a route with apiKey it accepts a
-// session of the console if the request has no key.
-func (g *gate) authenticate(r *http.Request, c *caller, rt *route) (p *problem) {
+// authenticate returns the key that the credential of the request belongs to, unless it returns a problem. For a route with
+// workerToken it sets c.pool. For a route with apiKey it accepts a session of the console if the request has no key, and
+// then sets c.session.
+func (g *gate) authenticate(r *http.Request, c *caller, rt *route) (key *Key, p *problem) {
 	switch rt.credential {
 	case workerToken:
-		if c.pool, p = g.opts.Workers.handler.Authenticate(r); p == nil {
-			c.key = &Key{Name: "workers " + c.pool.Name}
+		if c.pool, p = g.opts.Workers.handler.Authenticate(r); p != nil {
+			return nil, p
 		}
+		return &Key{Name: "workers " + c.pool.Name}, nil
 	case clusterKey:
-		if p = g.opts.Cluster.authenticate(r); p == nil {
-			c.key = clusterPeers
-		}
-	default:
-		key, refused := c.setup.authenticate(r)
-		if refused != nil && refused.Code == codeNoKey {
-			if k, p := g.browsers.signedIn(r, c, rt); k != nil || p != nil {
-				key, refused, c.session = k, p, k != nil
-			}
-		}
-		if p = refused; p == nil {
-			c.key = key
-		}
+		return clusterPeers, g.opts.Cluster.authenticate(r)
 	}
-	return p
+	key, p = c.setup.authenticate(r)
+	if p == nil || p.Code != codeNoKey {
+		return key, p
+	}
+	signedIn, refused := g.browsers.signedIn(r, c, rt)
+	c.session = signedIn != nil
+	if c.session || refused != nil {
+		return signedIn, refused
+	}
+	return nil, p // there is no session
 }
 
 // admits refuses requests that a page of another site makes a browser send: requests with an unknown host name (DNS
@@ -274,7 +277,7 @@ func (s *setup) knowsHost(r *http.Request) bool {
 // and readBody returns that.
 func (g *gate) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
 	if s := socketOf(r.Context()); s != nil {
-		c.memory.Beside = s.message.reserved.Size() + s.reserved.Size()
+		c.reserved.Beside = s.message.reserved.Size() + s.reserved.Size()
 		return s.message.text, c.reserved.Converse(int64(len(s.message.text)))
 	}
 	most := int64(g.opts.Limits.MaxBody)
