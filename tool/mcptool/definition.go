@@ -22,7 +22,7 @@ type definition struct {
 	unchecked   []string // parts of the schemas that were removed, with reasons
 	parts       parts    // hashes of the parts before anything was removed
 	digest      string   // hash of all parts
-	canonical        []byte   // all parts in RFC 8785 form
+	canonical   []byte   // all parts in RFC 8785 form
 }
 
 // partNames are the parts of a definition that a pin covers, in the order of error texts.
