@@ -123,21 +123,20 @@ func (f *followed) note(data event.Data, ordered bool) bool {
 	switch data.(type) {
 	case *event.ModelCallStarted:
 		*f = followed{}
-		return true
 	case *event.ToolCallDelta:
-		return !f.incomplete
-	}
-	d, ok := deltaOf(data)
-	switch {
-	case !ok:
-		return true
-	case f.incomplete:
-		f.held = append(f.held, d)
-	case ordered && d.Kind == lathe.DeltaText && d.Text == "":
-		f.incomplete = true
-		f.held = append(f.held, d)
 	default:
-		f.add(&d)
+		d, ok := deltaOf(data)
+		switch {
+		case !ok:
+			return true
+		case f.incomplete:
+			f.held = append(f.held, d)
+		case ordered && d.Kind == lathe.DeltaText && d.Text == "":
+			f.incomplete = true
+			f.held = append(f.held, d)
+		default:
+			f.add(&d)
+		}
 	}
 	return !f.incomplete
 }

@@ -150,6 +150,7 @@ func namesIn(v *view, history []lathe.Message) (names []string) {
 				} else if !p.IsError {
 					names = append(names, foundNames([]byte(p.Content))...)
 				}
+			default:
 			}
 		}
 	}
