@@ -67,7 +67,7 @@ func complete(text []byte) []byte {
 	return append(text[:safe], open...)
 }
 
-// stringEnd returns the end of the string that begins at i. If the text ends before the string, closed is false and end is behind the last
+// stringEnd returns the end of the string that begins at i. If the text ends before the string, closed is false and end is after the last
 // complete character.
 func stringEnd(text []byte, i int) (end int, closed bool) {
 	end = i + 1

@@ -29,7 +29,7 @@ const (
 	bareBegin  bareState = iota // before the object and a code fence around it
 	bareFenced                  // after the opening of a code fence
 	bareObject                  // in the object or after it
-	bareText                    // the text is no call: all deltas are passed on
+	bareText                    // text, not a call: all deltas are passed on
 )
 
 func (b *bareCalls) Append(dst []lathe.Delta, text string) []lathe.Delta {

@@ -96,7 +96,7 @@ func (d *Dialect) Constrain(opts *ConstraintOptions) (*Constraint, error) {
 //
 //	[TOOLS]add({"a":1}),sub({"b":2})[/TOOLS]
 //
-// have the pieces NAME, `(`, the arguments and `)`, before `[TOOLS]`, between `","`, separator `,` and after `[/TOOLS]`.
+// have the pieces NAME, `(`, the arguments and `)`; before is `[TOOLS]`, between `","`, separator `,`, after `[/TOOLS]`.
 type callLayout struct {
 	// call returns the pieces of a call of the tool t.
 	call func(c *constrainer, t *lathe.ToolSpec) []piece

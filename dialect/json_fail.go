@@ -8,7 +8,7 @@ import (
 // follows up to the end of the attempt is emitted as it arrives (blockUnreadableJSON, then blockUnreadable), and the ParseError comes last
 // (reportUnreadable).
 
-// notACall in place of an error code says that the attempt was no call but text, and that no ParseError follows.
+// notACall in place of an error code says that the attempt was text, not a call, and that no ParseError follows.
 const notACall lathe.Code = ""
 
 // markUnreadable emits the text of the attempt as text. The ParseError with this code follows at the end of the attempt. A quiet block in

@@ -315,7 +315,7 @@ func (o *callObject) valueStart(part string) objectStatus {
 		if part == "{" {
 			return o.enterInner()
 		}
-		o.member, o.hasOther = objectOther, true // a value that is no object is an unknown member
+		o.member, o.hasOther = objectOther, true // a non-object value is an unknown member
 	}
 	return o.value(part)
 }

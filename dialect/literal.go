@@ -11,7 +11,7 @@ const (
 //	{'on': True, "list": [1, 2,]}    becomes    {"on": true, "list": [1, 2]}
 //
 // If bare is true, it reads the brace syntax of Gemma: keys without quotes, strings between marks (the caller passes the marks to
-// stringMark), and unquoted words, which become strings if they are no literals:
+// stringMark), and unquoted words, which become strings if not literals:
 //
 //	{on:true,name:<|"|>a b<|"|>}    becomes    {"on":true,"name":"a b"}
 //

@@ -24,7 +24,7 @@ type reader struct {
 	unreadable bool
 	inPrefix   bool    // the parser reads the end of the prompt
 	mended     int     // number of tool names from which residue of the format was removed
-	run        func()  // reads the input in in
+	run        func()  // parses the field in
 	close      func()  // closes what is open at the end of the text
 	thought    thought // see Thinker
 

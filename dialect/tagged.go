@@ -28,7 +28,7 @@ type tagged struct {
 
 	// The call.
 	wrapped  bool       // the call is inside a wrapper
-	lead     string     // white space before a call, which becomes text if the call is none
+	lead     string     // white space before a possible call; text if it is not one
 	token    []byte     // the name, key or tag being read
 	quoted   byte       // the quote that is open in the tag; 0 if none is
 	params   parameters // the parameters so far

@@ -33,7 +33,7 @@ func TakeOver(messages []lathe.Message, ran func(callID string) bool) []lathe.Me
 	return out
 }
 
-// takenResult returns the tool message for a call; results are the tool messages behind the message with the call.
+// takenResult returns the tool message for a call; results are the tool messages after the message with the call.
 func takenResult(call lathe.ToolCall, results []lathe.Message, ran func(callID string) bool) lathe.Message {
 	n := slices.IndexFunc(results, func(m lathe.Message) bool { id, _ := answered(&m); return id == call.ID })
 	r := lathe.ToolResult{CallID: call.ID, Name: call.Name, IsError: true, Code: lathe.CodeCancelled}

@@ -25,7 +25,7 @@ type attempt struct {
 	lead  lead
 
 	// What the consumer has received. The first three also count the earlier answers of a turn that the server paused.
-	visible   bool // a delta, or the bytes of one, were yielded: the call is not repeated any more
+	visible   bool // a delta, or the bytes of one, were yielded: the call is not retried
 	yielded   bool // a delta was yielded
 	continues bool // the answer continues one that the server paused, and its first delta was not yielded
 	stopped   bool // the consumer stopped the iteration

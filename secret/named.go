@@ -154,7 +154,7 @@ func isJoined(before, first byte) bool {
 }
 
 // A name is the name of a secret in a text, with its surroundings. In {"my_apiKey": "x"}, opened is the quote before my, text is apikey,
-// closed is the quote behind it, and sign is the colon with the blank.
+// closed is the quote after it, and sign is the colon and the space.
 type name struct {
 	text       string // in lower case
 	start, end int    // the indexes at which the match begins, and at which the value begins
@@ -282,7 +282,7 @@ func quoteBefore(text string) byte {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// quoted returns the length of the string at the beginning of s, behind its first quote: 3 for x\"y" if slashes, the number of backslashes
+// quoted returns the length of the string at the beginning of s, after its first quote: 3 for x\"y" if slashes, the number of backslashes
 // before the first quote, is 0. The closing quote has as many backslashes before it; a quote within the string has more.
 func quoted(s string, quote byte, slashes int) int {
 	run := 0 // backslashes before s[i]

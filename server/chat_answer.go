@@ -43,7 +43,7 @@ type chat struct {
 // relayedAnswer is the state of an answer that consists of bytes of the model server. A stream begins with such bytes, and
 // reencodes is set at the first of them that this server must not pass on.
 type relayedAnswer struct {
-	bytesSent bool   // bytes of the model server were passed on, or are by now encoded again
+	bytesSent bool   // bytes of the model server were passed on, or encoded again
 	reencodes bool   // this server encodes the rest of the stream
 	finished  bool   // the bytes contained the finish reason
 	whole     []byte // the body of the model server's response, for an answer that is not streamed

@@ -54,7 +54,7 @@ func (mt *maintenance) recount(ctx context.Context) {
 }
 
 // survey reads the suspended runs that wait for an approval, whichever process executed them, and returns the number of open
-// approvals of each. It remembers the runs for equal requests and, if the store is not shared, adds the requests to the
+// approvals of each. It records the runs for equal requests and, if the store is not shared, adds the requests to the
 // approval queue. It reads a log again only if the log has changed.
 func (mt *maintenance) survey(ctx context.Context) (map[string]int, error) {
 	next, open := map[string]suspendedRun{}, map[string]int{}

@@ -192,7 +192,7 @@ func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *rout
 	return release, nil
 }
 
-// maxMessage is the maximum size in bytes that is assumed for a messageBody; a smaller Content-Length is taken as it is. It
+// maxMessage is the maximum size in bytes that is assumed for a messageBody; a smaller Content-Length is used as is. It
 // is also assumed if the request has no Content-Length. Twice the assumed size is reserved.
 const maxMessage = 4 << 20
 

@@ -156,7 +156,7 @@ type askedRow struct {
 func finalAnswer(ctx context.Context, index store.RunIndex, r *store.RunSummary) string {
 	d, ok := eventAfter(ctx, index, r.RunID, r.LastID-1).(*event.RunFinished)
 	if !ok {
-		return "" // the run goes on, or was deleted in the meantime
+		return "" // the run continues, or was deleted meanwhile
 	}
 	return text.Clip(strings.Join(strings.Fields(d.Answer), " "), maxSessionTitle)
 }

@@ -158,7 +158,7 @@ func (r *statRow) calls() int {
 	return 0
 }
 
-// most finishes the rows, and returns the maxStatNames with the most calls, most first. Of rows with equally many calls, those
+// most finishes the rows, and returns the maxStatNames with the most calls, most first. Of rows with equal calls, those
 // with more runs are first. So tools of clients, which are not called here, do not displace tools that are.
 func most(rows statRows) []statRow {
 	out := []statRow{}

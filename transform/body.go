@@ -28,7 +28,7 @@ type bodyScan struct {
 	kind     bodyKind
 	depth    int  // number of open objects and arrays
 	inString bool // in a JSON string
-	escaped  bool // behind a backslash in a string
+	escaped  bool // after a backslash in a string
 	complete bool // a top-level object or array of the body has been closed
 }
 

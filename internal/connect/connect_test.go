@@ -69,7 +69,7 @@ func testSettings(t *testing.T, a *Agent, model, key string, old bool) {
 			f.check(t, before[f.Path], text)
 		}
 	}
-	given := "" // the variable stands in no file of these two
+	given := "" // the variable is in neither of these files
 	if a.Name == "gemini-cli" || a.Name == "cline" {
 		given = key
 	}

@@ -72,7 +72,7 @@ type edit struct {
 	before, after []byte
 }
 
-// merge returns an edit for each file, also for those that stay equal. It writes nothing.
+// merge returns an edit for each file, even for unchanged ones. It writes nothing.
 func merge(files []File) (edits []edit, err error) {
 	for _, f := range files {
 		path, err := resolve(f.Path)

@@ -42,7 +42,7 @@ func integers(least, most int64) (expr string, ok bool) {
 }
 
 // naturals returns alternatives that match the numbers from least to most, with 0 ≤ least ≤ most < 10^integerDigits. Each digitRange has
-// numbers with equally many digits: 7 to 250 are 7 to 9, 10 to 99 and 100 to 250.
+// numbers of equal length: 7 to 250 are 7 to 9, 10 to 99 and 100 to 250.
 func naturals(least, most int64) []string {
 	var list []string
 	if least == 0 {
@@ -58,7 +58,7 @@ func naturals(least, most int64) []string {
 	return list
 }
 
-// digitRange returns alternatives that match the numbers from a to b, which have equally many digits. For 137 to 152 they are
+// digitRange returns alternatives that match the numbers from a to b, which have the same length. For 137 to 152 they are
 // `"1" "3" [7-9]`, `"1" [4-4] [0-9]` and `"1" "5" [0-2]`.
 func digitRange(a, b string) []string {
 	n := 0 // number of equal digits at the beginning

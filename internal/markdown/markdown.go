@@ -104,7 +104,7 @@ func (w *Writer) byte(c byte) {
 		if len(w.held) < maxLine {
 			return
 		}
-		switch w.state { // a line that long begins no block of code, and is not part of a table
+		switch w.state { // a line this long starts no code block, and is not part of a table
 		case inFenceHead:
 			w.asText(w.held)
 		case inRow:
@@ -156,7 +156,7 @@ func (w *Writer) start() {
 	}
 }
 
-// startHeading begins a heading if the line has up to six # and a blank.
+// startHeading begins a heading if the line has up to six # and a space.
 func (w *Writer) startHeading(indent, marks []byte) {
 	count, next := run(marks)
 	switch {

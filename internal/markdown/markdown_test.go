@@ -119,7 +119,7 @@ func TestHostileTextsAreBounded(t *testing.T) {
 	}
 }
 
-func TestLongLineBeginsNoBlockOfCode(t *testing.T) {
+func TestLongLineStartsNoCodeBlock(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{maxLine - 1, maxLine, maxLine + 1} {
 		text := "```" + strings.Repeat("x", length-len("```")) + "\n"

@@ -313,7 +313,7 @@ const (
 	atOnce
 )
 
-// keysOf returns the keys that may have signed a token. It fetches keys first if there are no valid ones, or at once, unless the last fetch
+// keysOf returns the keys that may have signed a token. It first fetches keys if none are valid or when is atOnce, unless the last fetch
 // began less than refreshEvery (whenOld) or unknownEvery (atOnce) ago.
 func (p *Provider) keysOf(ctx context.Context, id string, alg jose.SignatureAlgorithm, when fetchTime) ([]jose.JSONWebKey, error) {
 	p.mu.Lock()

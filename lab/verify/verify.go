@@ -235,7 +235,7 @@ func (s *side) ask(ctx context.Context, req *lathe.Request, m mode) (*doctor.Ans
 	return s.askBy(ctx, s.asker.Ask, req, m)
 }
 
-// stop sets why no more requests are made, if that is so before this request.
+// stop sets the reason to stop if a limit forbids the next request.
 func (s *side) stop(next *lathe.Request) {
 	switch {
 	case s.stopped != "":

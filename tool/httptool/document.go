@@ -184,7 +184,7 @@ var withOwnNames = words("properties", "patternProperties", "$defs", "definition
 	"requestBodies", "headers", "securitySchemes", "links", "callbacks", "pathItems", "paths", "content", "encoding", "webhooks",
 	"mediaTypes", "additionalOperations")
 
-// A naming says whose choice the names of an object's members are.
+// A naming says who chooses the names of an object's members.
 type naming int
 
 const (

@@ -217,7 +217,7 @@ func (b *jsonBody) Read(p []byte) (int, error) {
 			return 0, fmt.Errorf("reading the answer: %w", err)
 		case len(raw) > b.gate.max:
 			raw = b.gate.tap.refuse(b.id, errTooLong)
-		case len(bytes.TrimSpace(raw)) == 0: // is not a message
+		case len(bytes.TrimSpace(raw)) == 0: // not a message
 		case jsonrpc2.IsBatch(raw):
 			raw = b.gate.tap.receivedBatch(raw, b.id)
 		default:

@@ -109,7 +109,7 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 }
 
-// pauseAfterLoss waits after the server no longer knew a session, which lived for a time: not for the first of several short sessions.
+// pauseAfterLoss waits after the loss of a session, which lasted lived, unless the loss counts as the first failure.
 func (s *supervisor) pauseAfterLoss(ctx context.Context, err error, ends *backoff, lived time.Duration) {
 	wait := ends.afterSession(lived)
 	if ends.failures == 1 {

@@ -28,7 +28,7 @@ func isSeparator(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !isSpaceless(r)
 }
 
-// beginsWord reports whether a word begins with r, which stands between previous and rest: W in getWeather, S in HTTPStatus.
+// beginsWord reports whether a word begins with r, which is between previous and rest: W in getWeather, S in HTTPStatus.
 func beginsWord(previous, r rune, rest string) bool {
 	if isSpaceless(previous) || isSpaceless(r) {
 		return isSpaceless(previous) != isSpaceless(r)

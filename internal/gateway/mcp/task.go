@@ -116,7 +116,7 @@ type taskError struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// becomeTask makes a task of the runnerCall and returns the result that names the task. It returns false if the number of tasks is at its
+// becomeTask makes the runnerCall a task and returns the result that names the task. It returns false if the number of tasks is at its
 // limit.
 func (x *exchange) becomeTask() (mcp.Result, bool) {
 	t := x.e.t

@@ -270,7 +270,7 @@ func (sp *splicer) replace(n int, out []lathe.Message) {
 	sp.Messages, sp.Changed, sp.taken = out, true, sp.taken+n
 }
 
-// spliceText processes an answer of text, in whose place the turns stored behind it are inserted.
+// spliceText processes an answer of text, in whose place the turns stored after it are inserted.
 func (sp *splicer) spliceText() {
 	n, text := textTurns(sp.given[sp.taken:])
 	key := sp.keys.textKey(sp.before.Sum(), text)

@@ -47,7 +47,7 @@ func (t *watcher) leave() {
 	t.at.Store(nil)
 }
 
-// attach connects a watcher with a process. The watcher subscribes before it reads the store, so that it misses no event.
+// attach connects a watcher to a process. The watcher subscribes before it reads the store, so that it misses no event.
 func (s *Sim) attach(t *watcher, p *Process) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	t.at.Store(p)

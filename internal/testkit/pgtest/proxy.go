@@ -82,7 +82,7 @@ func (p *Proxy) CutAnswers(cut func(answer []byte) bool) {
 	p.cut = cut
 }
 
-// accept connects each client with the server, until the listener is closed.
+// accept connects each client to the server, until the listener is closed.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()

@@ -223,7 +223,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Move tells a killed server that its folder was moved into parent.
+// Move sets the path of a killed server's folder, now in parent.
 func (s *Server) Move(parent string) { s.dir = filepath.Join(parent, filepath.Base(s.dir)) }
 
 // Restart starts the server again after Kill, and waits until it answers.

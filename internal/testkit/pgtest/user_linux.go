@@ -77,7 +77,7 @@ func children(pid int) (out []int) {
 	return out
 }
 
-// stat returns the parent of a process and its state, such as S or Z (a zombie). They are 0 and "" where it is gone.
+// stat returns the parent of a process and its state, such as S or Z (a zombie). They are 0 and "" if it has ended.
 func stat(pid int) (parent int, state string) {
 	fields := statFields(pid)
 	if len(fields) < 2 {
@@ -87,7 +87,7 @@ func stat(pid int) (parent int, state string) {
 	return parent, fields[0]
 }
 
-// statFields returns the fields of /proc/PID/stat after the name, none where the process is gone. A file is one line such as
+// statFields returns the fields of /proc/PID/stat after the name; nil if the process has ended. A file is one line such as
 // "812 (postgres) S 1 812 ...", with state, parent and, from the 12th field after the name, utime, stime, cutime and cstime.
 func statFields(pid int) []string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

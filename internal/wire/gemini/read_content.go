@@ -283,8 +283,8 @@ func (c *conversation) endStep() {
 	}
 }
 
-// endMessage removes an empty text at the end of the last message if it is from the assistant: addModelPart adds it after a signature, to
-// which it is the text.
+// endMessage removes an empty text at the end of the last message if it is from the assistant: addModelPart adds it as the text of a
+// signature.
 func endMessage(messages []lathe.Message) {
 	if n := len(messages); n > 0 && messages[n-1].Role == lathe.RoleAssistant {
 		messages[n-1].Parts = trimEmpty(messages[n-1].Parts)

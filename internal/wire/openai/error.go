@@ -45,7 +45,7 @@ func OrNull(text string) wire.JSON {
 func ParseError(status int, body []byte) *APIError {
 	e := &APIError{}
 	if rawjson.Check(body, rawjson.Limits{}) == nil {
-		if top, ok := readError(firstElement(body)); ok { // servers of Google send an array with the object
+		if top, ok := readError(firstElement(body)); ok { // Google's servers send an array with the object
 			e = top
 		}
 	} else if b := bytes.TrimSpace(body); len(b) > 0 && b[0] == '<' {

@@ -123,7 +123,7 @@ func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped [
 }
 
 // tool appends a tool, and records the paths below it that the wire cannot express. For a tool of another wire it always writes `strict`,
-// because only on this wire the default is true.
+// because the default is true only on this wire.
 func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	if isCustom(t) {
 		if e.has(featureCustom) {
