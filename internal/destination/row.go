@@ -65,10 +65,12 @@ const (
 	MaxCompletionTokens                  = "max_completion_tokens"
 	Keep, DropBlock                      = "keep", "drop_block"
 
-	free, none, one, no       = "any", "none", "one", "no"
+	free, one, no             = "any", "one", "no" // one: of System
 	alternate, object, openAI = "alternate", "object", "openai"
-	effort, effortless        = "effort", "effortless"
-	asText, alone             = "text", "alone"
+	asText, formatAlone       = "text", "alone"
+
+	samplingOne, samplingNone, samplingEffortless = "one", "none", "effortless"
+	thinkingNone, thinkingEffort                  = "none", "effort"
 )
 
 // noLimit is the value of a numeric column that states that the destination has no limit. It differs from 0, which states that no rule is

@@ -99,7 +99,7 @@ var (
 	NoDeveloper = Row{Developer: no}
 	OneSystem   = Row{System: one, Developer: no}
 	StrictRoles = Row{System: one, Developer: no, Turns: alternate}
-	NoThinking  = Row{Thinking: none}
+	NoThinking  = Row{Thinking: thinkingNone}
 )
 
 // For returns the row of a model on a wire. server is a kind of server or a profile of package preset. If it is "", the host name decides

@@ -15,7 +15,9 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// list requests all tools of the server, until the deadline until. A definition that is listed twice with equal parts counts as one tool.
+// list requests the list of tools page by page, until the deadline until. It returns the definitions that have a name, and the errors of
+// those that cannot be offered, by name (or by position, if a definition has no readable name). A definition that is listed twice with equal
+// parts counts as one tool. list sets x.fresh to the shortest hint of the pages.
 func (x *session) list(ctx context.Context, s *Server, until time.Time) (defs []*definition, refused map[string]error, err error) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -25,27 +27,26 @@ func (x *session) list(ctx context.Context, s *Server, until time.Time) (defs []
 		if page == maxPages {
 			return nil, nil, fmt.Errorf("the list of tools has more than %d pages; its nextCursor must be missing on the last page, which the author of the server can mend", maxPages)
 		}
-		result, taken, err := x.listPage(ctx, s, cursor)
+		result, decoded, err := x.listPage(ctx, s, cursor)
 		if err != nil {
 			return nil, nil, err
 		}
 		fresh = shorter(fresh, freshFor(result))
-		more, bad := readList(result)
-		if taken != nil { // nil if one invalid definition made the decoder fail: readList checks each definition
-			refuseMisfits(taken.Tools, more, bad)
-		}
-		known := len(defs)
-		for _, d := range more {
+		listed, errs := readPage(result, decoded)
+		maps.Copy(refused, errs)
+		before := len(defs)
+		for _, d := range listed {
 			if !slices.ContainsFunc(defs, func(other *definition) bool { return other.digest == d.digest }) {
 				defs = append(defs, d)
 			}
 		}
-		maps.Copy(refused, bad)
-		if len(defs)+len(refused) > 2*s.MaxTools || len(defs) > s.MaxTools {
+		// Definitions without a readable name are only in refused. The limit of the sum bounds them.
+		if len(defs) > s.MaxTools || len(defs)+len(refused) > 2*s.MaxTools {
 			return nil, nil, fmt.Errorf("it has more tools than tools.mcp.%s.max_tools (%d): raise it if the server is meant to have so many", s.Name, s.MaxTools)
 		}
 		next := x.nextCursor(result)
-		repeats := next == emptyCursor && cursor == emptyCursor && len(defs) == known // another request would have the same result
+		// If the empty cursor leads to itself and the page has no new tool, another request would have the same result.
+		repeats := next == emptyCursor && cursor == emptyCursor && len(defs) == before
 		if next == "" || repeats {
 			x.fresh = fresh
 			return defs, refused, nil
@@ -54,10 +55,11 @@ func (x *session) list(ctx context.Context, s *Server, until time.Time) (defs []
 	}
 }
 
-// listPage requests one page of the list. It returns the raw result, and the decoded one, which is nil if the decoder failed.
-func (x *session) listPage(ctx context.Context, s *Server, cursor string) ([]byte, *mcp.ListToolsResult, error) {
+// listPage requests one page of the list; cursor "" is the first. It returns the result as received, and as the protocol library decoded it:
+// nil if the decoder failed. It returns errCached if the library sent no request.
+func (x *session) listPage(ctx context.Context, s *Server, cursor string) (result []byte, decoded *mcp.ListToolsResult, err error) {
 	r := &request{}
-	res, err := x.mcp.ListTools(x.tap.watch(ctx, r), &mcp.ListToolsParams{Cursor: cursor})
+	decoded, err = x.mcp.ListTools(x.tap.watch(ctx, r), &mcp.ListToolsParams{Cursor: cursor})
 	x.tap.forget(r)
 	got := x.tap.state(r)
 	switch {
@@ -69,15 +71,32 @@ func (x *session) listPage(ctx context.Context, s *Server, cursor string) ([]byt
 		err = x.late(s)
 	case got.result == nil && err == nil:
 		return nil, nil, errCached
-	case got.result != nil && got.result[0] != '{':
+	case got.result == nil: // err is the reason
+	case got.result[0] != '{':
 		err = errors.New("the result is not an object")
-	case got.result != nil && err != nil:
-		res, err = nil, nil
+	default: // an error of the library is one of its decoder: decoded is nil then
+		return got.result, decoded, nil
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing tools: %w", err)
+	return nil, nil, fmt.Errorf("listing tools: %w", err)
+}
+
+// readPage reads the definitions of a page, and the errors of those that cannot be offered. Of a page that it can decode (decoded is not
+// nil), the protocol library omits exactly the tools in whose schema it finds an invalid headerMark. They are refused with errMark.
+func readPage(result []byte, decoded *mcp.ListToolsResult) (defs []*definition, refused map[string]error) {
+	defs, refused = readList(result)
+	if decoded == nil {
+		return defs, refused
 	}
-	return got.result, res, nil
+	accepted := map[string]bool{}
+	for _, t := range decoded.Tools {
+		accepted[t.Name] = true
+	}
+	for _, d := range defs {
+		if !accepted[d.name] && refused[d.name] == nil {
+			refused[d.name] = errMark
+		}
+	}
+	return defs, refused
 }
 
 // emptyCursor stands for an empty cursor, which the protocol library would omit from the request.
@@ -137,19 +156,6 @@ const (
 	minFresh   = time.Second      // limits how often the hints of a server make this process list its tools
 	maxFreshMS = 24 * 3600 * 1000 // a list with a hint is requested at least once a day
 )
-
-// refuseMisfits records an error for each definition that the decoder omitted.
-func refuseMisfits(taken []*mcp.Tool, defs []*definition, bad map[string]error) {
-	fit := map[string]bool{}
-	for _, t := range taken {
-		fit[t.Name] = true
-	}
-	for _, d := range defs {
-		if !fit[d.name] && bad[d.name] == nil {
-			bad[d.name] = errMark
-		}
-	}
-}
 
 // errCached means that the protocol library answered from its cache, because the previous list is still valid by its hint ttlMs.
 var errCached = errors.New("the list of tools was not requested: the former one is still valid by its ttlMs, and stays")

@@ -15,6 +15,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
+// A batch is a JSON array of JSON-RPC messages. The server checks every message of it before the SDK receives any.
+
 // batchEra is the only protocol version that defines batches.
 const batchEra = "2025-03-26"
 
@@ -37,42 +39,43 @@ func inspectBatch(b []byte, protocol string) (messages [][]byte, refused []byte)
 	case err != nil:
 		return nil, unreadable(b, err).append(nil)
 	}
-	var wrong []*refusal // refusal of each message; nil: the message is valid
-	var ids []string
+	reasons := make([]*refusal, len(messages)) // why a message is refused; nil: it is valid
+	ids := make([]string, len(messages))       // ids of requests; "": a response or a notification
 	seen := map[string]bool{}
-	bad := false
-	for _, one := range messages {
-		m, no := inspect(one)
-		switch {
-		case no != nil:
-		case m.method == "initialize":
-			no = invalid(m.id, "initialize stands alone, not in a batch")
-		case m.id != "" && m.method != "" && seen[spelled(m.id)]:
-			no = invalid(m.id, "two requests of the batch have one id")
-		case m.method == "": // a response has the id of a request of the server
-			m.id = ""
+	valid := true
+	for i, text := range messages {
+		m, reason := inspect(text)
+		if reason == nil && m.method == "" {
+			continue // a response: its id is that of a request of the server
+		}
+		if reason == nil && m.method == "initialize" {
+			reason = invalid(m.id, "initialize stands alone, not in a batch")
+		}
+		if reason == nil && m.id != "" && seen[spelled(m.id)] {
+			reason = invalid(m.id, "two requests of the batch have one id")
 		}
 		seen[spelled(m.id)] = true
-		bad = bad || no != nil
-		wrong, ids = append(wrong, no), append(ids, m.id)
+		valid = valid && reason == nil
+		reasons[i], ids[i] = reason, m.id
 	}
-	if !bad {
+	if valid {
 		return messages, nil
 	}
-	refused = []byte{'['}
-	for i, no := range wrong {
-		if no == nil && ids[i] != "" {
-			no = invalid(ids[i], "nothing of the batch was done: another message of it cannot be used")
+	var responses [][]byte
+	for i, reason := range reasons {
+		if reason == nil && ids[i] != "" {
+			reason = invalid(ids[i], "nothing of the batch was done: another message of it cannot be used")
 		}
-		if no == nil {
-			continue
+		if reason != nil {
+			responses = append(responses, reason.append(nil))
 		}
-		if len(refused) > 1 {
-			refused = append(refused, ',')
-		}
-		refused = no.append(refused)
 	}
-	return nil, append(refused, ']')
+	return nil, array(responses)
+}
+
+// array returns a JSON array of the elements.
+func array(elements [][]byte) []byte {
+	return slices.Concat([]byte{'['}, bytes.Join(elements, []byte{','}), []byte{']'})
 }
 
 // spelled returns a JSON id in one spelling, without unnecessary escapes, for comparison.
@@ -83,18 +86,21 @@ func spelled(id string) string {
 	return id
 }
 
-// postBatch serves a batch over HTTP.
+// postBatch serves a batch over HTTP: it refuses the batch or passes it to the session handler. charge counts further requests of the key;
+// if they exceed its rate, it returns the time to wait and false. It is nil if requests are not limited.
 func (s *Server) postBatch(w *patientWriter, r *http.Request, t *tenant, body []byte, charge func(context.Context, int) (time.Duration, bool)) {
-	v, known := t.sessionNamed(r.Header.Get(headerSession))
+	id, version := r.Header.Get(headerSession), r.Header.Get(headerVersion)
+	session, known := t.sessionNamed(id)
+	// The protocol version is that of the session, unless the header names another one. A header alone does not permit batches: without a
+	// session, batchEra in the header leaves the version unknown.
 	protocol := ""
 	if known {
-		protocol = v.protocol()
+		protocol = session.protocol()
 	}
-	version := r.Header.Get(headerVersion)
 	if version != "" && version != batchEra {
 		protocol = version
 	}
-	if known || r.Header.Get(headerSession) == "" { // else the session handler answers that there is no such session
+	if known || id == "" { // else the session handler answers that there is no such session
 		messages, refused := inspectBatch(body, protocol)
 		if refused != nil {
 			w.Header().Set("Content-Type", "application/json")
@@ -115,8 +121,8 @@ func (s *Server) postBatch(w *patientWriter, r *http.Request, t *tenant, body []
 				return
 			}
 		}
-		body = append(append([]byte{'['}, bytes.Join(messages, []byte{','})...), ']')
-		t.sync()
+		body = array(messages) // without the notifications that the server ignores
+		t.sync()               // the session handler uses the tools that are registered with the SDK
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	t.stateful.ServeHTTP(w, r)
@@ -130,8 +136,8 @@ func isIgnored(b []byte) bool {
 
 // A bundle collects the responses to one batch over standard streams, which are sent together.
 type bundle struct {
-	open int // number of responses that are missing
-	out  [][]byte
+	open int      // number of responses that are missing
+	out  [][]byte // responses so far
 }
 
 // put adds a response. It returns the encoded bundle if the response is the last one, else nil.
@@ -140,5 +146,5 @@ func (b *bundle) put(answer []byte) []byte {
 	if b.open--; b.open > 0 {
 		return nil
 	}
-	return append(append([]byte{'['}, bytes.Join(b.out, []byte{','})...), ']')
+	return array(b.out)
 }
