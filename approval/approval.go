@@ -61,7 +61,7 @@ func grantOf(req *lathe.ApprovalRequest, scope Scope) (g grant, ok bool) {
 	case ScopeCall:
 		canon, err := rawjson.AppendCanonical(nil, req.Args)
 		if err != nil {
-			return grant{}, false
+			return g, false
 		}
 		g.in, g.args = run.RunID, sha256.Sum256(canon)
 	case ScopeRun:
@@ -70,7 +70,7 @@ func grantOf(req *lathe.ApprovalRequest, scope Scope) (g grant, ok bool) {
 		g.in = run.SessionID
 		return g, g.in != ""
 	default:
-		return grant{}, false
+		return g, false
 	}
 	return g, true
 }

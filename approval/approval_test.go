@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -433,5 +435,43 @@ func TestF12_AnswersAreStored(t *testing.T) {
 	}
 	if _, ok := first.StoredApproval(t.Context(), ask("c2")); ok {
 		t.Error("no approver has answered that")
+	}
+}
+
+// meetingSignals is a store in which the first two calls of PutSignal wait for each other.
+type meetingSignals struct {
+	store.SignalStore
+	both sync.WaitGroup
+}
+
+func (m *meetingSignals) PutSignal(ctx context.Context, s store.Signal) error {
+	m.both.Done()
+	m.both.Wait()
+	return m.SignalStore.PutSignal(ctx, s)
+}
+
+// TestOnAnswerIsCalledOnce gives the same answer twice at the same time: both calls succeed, and OnAnswer is called once.
+func TestOnAnswerIsCalledOnce(t *testing.T) {
+	t.Parallel()
+	memory := store.NewMemory(nil)
+	if _, err := memory.Append(t.Context(), "run_1", 0, event.Event{ID: 1, RunID: "run_1", Data: &event.RunStarted{}}); err != nil {
+		t.Fatal(err)
+	}
+	signals := &meetingSignals{SignalStore: memory}
+	signals.both.Add(2)
+	var calls atomic.Int32
+	q := approval.NewQueue(&approval.QueueOptions{Signals: signals, OnAnswer: func(approval.Request, approval.Answer) { calls.Add(1) }})
+	q.Await(approval.Request{Digest: "d", RunID: "run_1", ToolCallID: "c1", ExpiresAt: time.Now().Add(time.Hour)})
+	var done sync.WaitGroup
+	for range 2 {
+		done.Go(func() {
+			if err := q.Answer(t.Context(), "d", approval.Answer{Verb: approval.Approve, By: "ann"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	done.Wait()
+	if n := calls.Load(); n != 1 {
+		t.Errorf("OnAnswer was called %d times", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -60,13 +61,15 @@ type Queue struct {
 
 var _ tool.StoredApprover = (*Queue)(nil)
 
-// An entry is a request in memory, until it expires or its run ends.
+// An entry is a request in memory, until it expires or its run ends. The lock of the queue guards it. Its answer comes from Answer, or from
+// Signals when the run uses it.
 type entry struct {
-	req    Request
-	asked  lathe.ApprovalRequest // Tool is nil for a request of Await until the run calls Approve
-	answer *Answer               // nil: not answered
-	print  string                // the fingerprint of the answer
-	used   bool                  // Approve has returned the answer
+	req      Request
+	asked    lathe.ApprovalRequest // Tool is nil for a request of Await until the run calls Approve
+	answer   *Answer               // nil: not answered
+	print    string                // the fingerprint of the answer
+	used     bool                  // Approve has returned the answer
+	reported bool                  // Answer has called OnAnswer, or is about to
 }
 
 // A Request is a call that waits for an approval. It contains text of the model: show it only to those who may approve the call.
@@ -153,47 +156,43 @@ func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.
 	if a, ok := q.storedApproval(ctx, req); ok {
 		return a, nil
 	}
+	a, added, err := q.use(req)
+	if added != nil && q.opts.OnAsk != nil {
+		q.opts.OnAsk(*added)
+	}
+	return a, err
+}
+
+// use returns the answer in memory to the request, and marks it as used. If there is none, use returns ErrPending and, if the request is
+// new, adds it and returns it as added.
+func (q *Queue) use(req *lathe.ApprovalRequest) (a lathe.Approval, added *Request, err error) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.sweep()
 	e := q.pending[req.Digest]
 	switch {
+	case e == nil && len(q.pending) >= q.opts.MaxPending:
+		return a, nil, errors.New("approval: too many requests are held")
 	case e == nil:
-		if len(q.pending) >= q.opts.MaxPending {
-			q.mu.Unlock()
-			return lathe.Approval{}, errors.New("approval: too many requests are held")
-		}
 		e = newEntry(req, q.opts.Now())
 		q.pending[req.Digest] = e
-		q.mu.Unlock()
-		if q.opts.OnAsk != nil {
-			q.opts.OnAsk(e.req)
-		}
-		return lathe.Approval{}, lathe.ErrPending
+		return a, &e.req, lathe.ErrPending
 	case e.answer == nil:
 		// Await had only what the log of the run contains; req is the call itself.
 		if e.asked.Tool == nil {
 			*e = *newEntry(req, q.opts.Now())
 		}
-		q.mu.Unlock()
-		return lathe.Approval{}, lathe.ErrPending
+		return a, nil, lathe.ErrPending
 	case e.used:
-		q.mu.Unlock()
-		return lathe.Approval{By: e.answer.By, ReasonCode: reasonReplayed}, nil
+		return lathe.Approval{By: e.answer.By, ReasonCode: reasonReplayed}, nil, nil
 	}
 	e.used = true
-	a, signals := *e.answer, q.opts.Signals
-	q.mu.Unlock()
-	if signals == nil {
-		q.grant(req, &a)
-	}
-	return a.approval(), nil
-}
-
-func (q *Queue) grant(req *lathe.ApprovalRequest, a *Answer) {
-	if a.Verb == Approve && a.Scope != ScopeOnce {
+	answer := e.answer
+	if q.opts.Signals == nil && answer.Verb == Approve && answer.Scope != ScopeOnce {
 		// If the scope cannot be granted, the approval applies to this call only.
-		_ = q.opts.Grants.Add(req, a.Scope, a.By)
+		_ = q.opts.Grants.Add(req, answer.Scope, answer.By)
 	}
+	return answer.approval(), nil, nil
 }
 
 func (a *Answer) approval() lathe.Approval {
@@ -265,20 +264,22 @@ func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 		return fail(lathe.CodeApprovalExpired, errors.New("the request has expired"))
 	}
 	// A request from Await has no arguments or tool before the run calls Approve again; its scope is checked then.
-	if ok := a.scoped(e); a.Scope != ScopeOnce && !ok {
+	if a.Scope != ScopeOnce && !a.scoped(e) {
 		return fail(lathe.CodeInvalidRequest, errors.New("the call has no such scope"))
 	}
-	req := e.req
-	if signals := q.opts.Signals; signals != nil {
-		q.mu.Unlock()
+	req, signals := e.req, q.opts.Signals
+	if signals != nil {
+		q.mu.Unlock() // of concurrent answers, the store accepts the first and those equal to it
 		if err := q.store(ctx, signals, &req, &a); err != nil {
 			return err
 		}
 		q.mu.Lock()
 	}
 	e.answer, e.print = &a, fingerprint(&a)
+	repeated := e.reported
+	e.reported = true
 	q.mu.Unlock()
-	if q.opts.OnAnswer != nil {
+	if q.opts.OnAnswer != nil && !repeated {
 		q.opts.OnAnswer(req, a)
 	}
 	return nil
@@ -345,11 +346,7 @@ func (a *Answer) check() error {
 // remain until the run is deleted.
 func (q *Queue) Withdraw(run string) {
 	q.mu.Lock()
-	for digest, e := range q.pending {
-		if e.req.RunID == run {
-			delete(q.pending, digest)
-		}
-	}
+	maps.DeleteFunc(q.pending, func(_ string, e *entry) bool { return e.req.RunID == run })
 	q.late = slices.DeleteFunc(q.late, func(r Request) bool { return r.RunID == run })
 	q.mu.Unlock()
 	q.opts.Grants.EndRun(run)

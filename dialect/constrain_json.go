@@ -7,47 +7,65 @@ import (
 	"github.com/lathe-run/lathe/internal/gbnf"
 )
 
-// layout derives the callLayout of a family from call, the pattern of a call that its form writes: see [jsonForm].
+// This file describes, for constraints, the calls of dialects whose arguments are JSON, such as
+//
+//	<tool_call>{"name": "add", "arguments": {"a":1}}</tool_call>
+
+// layout derives the callLayout of a family from call, the pattern of a call that its form writes: see [jsonForm]. The texts that surround
+// a section or list of calls move from the pattern to the callLayout; the rest of the pattern is that of one call.
 func (f *jsonFamily) layout(call string) *callLayout {
 	l := &callLayout{think: f.think, marks: f.openings(), starts: f.starts}
-	parts := newPattern(call)
-	first, last := &parts[0], &parts[len(parts)-1] // the texts before the first placeholder and after the last
+	parts := newPattern(call) // fixed texts at even indexes, placeholders at odd ones
+	end := len(parts) - 1
+	first, last := parts[0], parts[end] // the texts before the first placeholder and after the last
 	for _, s := range f.sections {
-		if strings.HasPrefix(*first, s[0]) && strings.HasSuffix(*last, s[1]) {
-			l.before, l.after, l.between, l.separator = s[0], s[1], `"\n"?`, ""
-			*first, *last = strings.TrimPrefix(*first, s[0]), strings.TrimSuffix(*last, s[1])
+		if strings.HasPrefix(first, s[0]) && strings.HasSuffix(last, s[1]) {
+			l.before, l.after = s[0], s[1]
+			l.between = `"\n"?`
+			first, last = strings.TrimPrefix(first, s[0]), strings.TrimSuffix(last, s[1])
 		}
 	}
-	if before, object, ok := strings.Cut(*first, "[{"); ok && strings.HasPrefix(*last, "}]") { // the calls are elements of a JSON array
-		l.before, l.after, l.between, l.separator = before+"[", "]"+strings.TrimPrefix(*last, "}]"), `"," " "?`, ", "
-		*first, *last = "{"+object, "}"
+	before, object, opens := strings.Cut(first, "[{")
+	after, closes := strings.CutPrefix(last, "}]")
+	if opens && closes { // the calls are elements of a JSON array
+		l.before, l.after = before+"[", "]"+after
+		l.between, l.separator = `"," " "?`, ", "
+		first, last = "{"+object, "}"
 	}
 	if f.starts {
 		l.before = f.blocks[0].opens[0]
-		*first = strings.TrimPrefix(*first, l.before)
+		first = strings.TrimPrefix(first, l.before)
 	}
+	parts[0], parts[end] = first, last
+	// Without a mark that text cannot contain, a call begins a line, and a turn has one call or one list of calls.
 	l.quiet = len(l.marks) == 0 || quietPattern(f, call)
 	l.once = l.quiet
 	l.call = func(c *constrainer, t *lathe.ToolSpec) []piece {
+		name := piece{text: t.Name, name: true}
 		var out []piece
 		for i, s := range parts {
-			isText := i%2 == 0
-			switch {
-			case isText && s == "":
-			case isText:
-				out = append(out, piece{text: s})
-			case s == placeQuotedName:
-				out = append(out, piece{text: `"`}, piece{text: t.Name, name: true}, piece{text: `"`})
-			case s == placeName:
-				out = append(out, piece{text: t.Name, name: true})
-			case s == placeQuotedID:
+			if i%2 == 0 {
+				if s != "" {
+					out = append(out, piece{text: s})
+				}
+				continue
+			}
+			switch s {
+			case placeQuotedName:
+				out = append(out, piece{text: `"`}, name, piece{text: `"`})
+			case placeName:
+				out = append(out, name)
+			case placeQuotedID:
 				out = append(out, piece{text: `"`}, f.idPiece(), piece{text: `"`})
-			case s == placeID && f.id == idInName:
-				out = append(out, piece{text: "functions."}, piece{text: t.Name, name: true}, piece{text: ":"}, regexPiece("[0-9]{1,3}"))
-			case s == placeID && f.id == idLate:
-				out = append(out, optionalID)
-			case s == placeID:
-				out = append(out, f.idPiece())
+			case placeID:
+				switch f.id {
+				case idInName:
+					out = append(out, piece{text: "functions."}, name, piece{text: ":"}, regexPiece("[0-9]{1,3}"))
+				case idLate:
+					out = append(out, optionalID)
+				default:
+					out = append(out, f.idPiece())
+				}
 			default: // placeText
 				out = append(out, c.arguments(t))
 			}

@@ -15,51 +15,56 @@ type pythonicForm struct {
 	bare  bool
 	drops []string // marks without content, which the parser removes
 
-	list         []string
-	openID, shut int // indexes of the marks around the calls; -1 if none exist
+	// Set by newPythonicForm:
+	texts        []string // the texts of the marks, except those of thinking, by index
+	openID, shut int      // indexes of the marks around the calls; -1 if none exist
 	marks        *marks
 }
 
 // newPythonicForm numbers the marks: first drops, then those around calls. The parser appends the openings of bare lists, which depend on
 // the tools.
 func newPythonicForm(f pythonicForm) *pythonicForm {
-	f.list, f.openID, f.shut = f.drops, -1, -1
+	f.texts, f.openID, f.shut = f.drops, -1, -1
 	if f.open != "" {
 		f.openID, f.shut = len(f.drops), len(f.drops)+1
-		f.list = append(slices.Clip(f.list), f.open, f.close)
+		f.texts = append(slices.Clip(f.texts), f.open, f.close)
 	}
-	f.marks = newMarks(false, withThink(f.list, plainThink)...)
+	f.marks = newMarks(false, withThink(f.texts, plainThink)...)
 	return &f
 }
 
 func (f *pythonicForm) parser(o Options) Parser {
-	list, set := f.list, f.marks
+	texts, set := f.texts, f.marks
 	if f.bare && len(o.Tools) > 0 {
-		list = slices.Clip(list)
+		texts = slices.Clip(texts)
 		for _, t := range o.Tools {
-			list = append(list, "["+t.Name+"(")
+			texts = append(texts, "["+t.Name+"(")
 		}
-		set = newMarks(false, withThink(list, plainThink)...)
+		set = newMarks(false, withThink(texts, plainThink)...)
 	}
 	p := &pythonic{attempt: attempt{reader: newReader(o, set)}, form: f}
 	p.reader.run, p.reader.close = func() { p.readTokens(p) }, p.finish
-	p.prose = newProse(&p.reader, len(list))
+	p.prose = newProse(&p.reader, len(texts))
 	p.lit.emit = p.args
 	return p
 }
 
 // pythonic is the parser of a pythonicForm: calls with keyword arguments whose values are Python or JSON literals. It emits arguments as
-// they arrive.
+// they arrive. Each call is an attempt of its own: it is open from its "(" on, which ends the name, and confirm closes it once what follows
+// its ")" shows that it is complete.
 type pythonic struct {
 	attempt
-	form    *pythonicForm // the row of the dialect
-	state   pythonicState
-	wrapped bool       // the calls are between marks
-	list    bool       // the calls are in brackets
-	token   []byte     // the name or key being read
-	params  parameters // the parameters of the call so far
-	lit     literal    // reads the values
-	dict    bool       // the value is `**{…}` and contains all arguments of the call
+	form  *pythonicForm // the row of the dialect
+	state pythonicState
+
+	// Set at the beginning of a sequence of calls, which has marks, brackets or both.
+	wrapped  bool // the calls are between marks
+	brackets bool // the calls are in brackets; with marks, set when "[" is read
+
+	token  []byte     // the name or key being read
+	params parameters // the parameters of the call so far
+	lit    literal    // reads the values
+	dict   bool       // the value is `**{…}` and contains all arguments of the call
 }
 
 type pythonicState uint8
@@ -69,31 +74,34 @@ const (
 	pythonName
 	pythonKey   // before an argument, or in its name
 	pythonEq    // after the name of an argument, before "="
-	pythonDict  // after `**`
+	pythonDict  // after `**`, before "{"
 	pythonValue // in the value of an argument
 	pythonNext  // after the value of an argument
 	pythonAfter // after a call, which is open until the next byte confirms it
-	pythonTail  // after the list of calls
+	pythonTail  // after the closing bracket of the calls
 )
 
-// outside reads a token between calls.
+// outside reads a token between calls: text if mark is negative.
 func (p *pythonic) outside(text string, mark int) {
-	switch inked := p.prose.mask.inked; {
+	inLine := p.prose.mask.inked // read before prose.mark, which may change it
+	switch {
 	case mark < 0:
 		p.prose.text(text)
-	case p.prose.mark(mark, text):
+	case p.prose.mark(mark, text): // the mark belongs to the prose, which has read it
 	case mark == p.form.openID:
 		p.begin(text)
-		p.place, p.state, p.wrapped, p.list = insideCall, pythonBegin, true, false
+		p.place, p.state = insideCall, pythonBegin
+		p.wrapped, p.brackets = true, false
 		p.opens, p.closes = p.form.openID, p.form.shut
-	case mark < len(p.form.list): // a closing mark without an opening one, or the end of the turn
+	case mark < len(p.form.texts): // a closing mark without an opening one, or the end of the turn
 		p.leave()
 		p.place = afterCall
-	case inked:
+	case inLine: // a bare list must begin its line
 		p.prose.text(text)
-	default:
+	default: // "[NAME(", the beginning of a bare list
 		p.begin(text)
-		p.place, p.wrapped, p.list = insideCall, false, true
+		p.place = insideCall
+		p.wrapped, p.brackets = false, true
 		p.opens, p.closes = noMark, noMark
 		p.call(text[1 : len(text)-1])
 	}
@@ -111,10 +119,12 @@ func (p *pythonic) call(name string) {
 
 // inside reads a token inside an attempt.
 func (p *pythonic) inside(text string, mark int) {
+	closes := p.wrapped && mark == p.form.shut
+	inString := p.state == pythonValue && p.lit.inString()
 	switch {
-	case mark != p.form.shut || !p.wrapped || p.state == pythonValue && p.lit.inString():
-		p.structure(text, mark)
-	case p.state == pythonAfter && !p.list || p.state == pythonTail || p.state == pythonBegin && !p.list:
+	case !closes, inString:
+		p.syntax(text, mark)
+	case p.complete():
 		p.confirm()
 		p.leave()
 		p.place = afterCall
@@ -123,8 +133,16 @@ func (p *pythonic) inside(text string, mark int) {
 	}
 }
 
-// structure reads the text of calls, up to a byte that the syntax does not allow.
-func (p *pythonic) structure(text string, mark int) {
+// complete reports whether the closing mark may follow: the brackets are closed, or there are none and no call is unfinished.
+func (p *pythonic) complete() bool {
+	if p.brackets {
+		return p.state == pythonTail
+	}
+	return p.state == pythonBegin || p.state == pythonAfter
+}
+
+// syntax reads the text of calls, up to a byte that the syntax does not allow, or to the end of a bare list.
+func (p *pythonic) syntax(text string, mark int) {
 	for text != "" {
 		if p.state == pythonValue {
 			n := p.lit.scan(text[:p.fit(text)])
@@ -144,27 +162,34 @@ func (p *pythonic) structure(text string, mark int) {
 			p.keep(text)
 			return
 		}
+		if p.state == pythonDict && text[0] == '{' {
+			p.dict = true
+			p.lit.reset()
+			p.state = pythonValue // which begins with the brace
+			continue
+		}
 		_, size := utf8.DecodeRuneInString(text)
-		afterList := p.state == pythonTail && !space(text[0])
-		if afterList || !p.rune(text[:size]) {
+		if !p.rune(text[:size]) {
 			p.reject(text, mark)
 			return
-		}
-		if p.state == pythonValue && p.dict {
-			continue // the brace is read again, as part of the value
 		}
 		p.keep(text[:size])
 		text = text[size:]
 		if p.state == pythonTail && !p.wrapped {
-			p.confirm()
-			p.leave()
-			if text == "" || p.blank(text) {
-				p.place = afterCall
-			} else {
-				p.prose.text(text)
-			}
+			p.endBareList(text)
 			return
 		}
+	}
+}
+
+// endBareList ends a list without marks; next is the text after its closing bracket.
+func (p *pythonic) endBareList(next string) {
+	p.confirm()
+	p.leave()
+	if next == "" || p.blank(next) {
+		p.place = afterCall
+	} else {
+		p.prose.text(next)
 	}
 }
 
@@ -189,14 +214,8 @@ func (p *pythonic) byte(c byte) bool {
 		return p.keyByte(c)
 	case pythonEq:
 		return space(c) || c == '=' && p.param()
-	case pythonDict:
-		if space(c) {
-			return true
-		}
-		p.dict = true
-		p.lit.reset()
-		p.state = pythonValue
-		return c == '{'
+	case pythonDict, pythonTail:
+		return space(c) // syntax reads the brace of a dict
 	case pythonNext:
 		switch {
 		case space(c):
@@ -217,9 +236,9 @@ func (p *pythonic) byte(c byte) bool {
 func (p *pythonic) beginByte(c byte) bool {
 	switch {
 	case space(c):
-	case c == '[' && !p.list:
-		p.list = true
-	case c == ']' && p.list:
+	case c == '[' && !p.brackets:
+		p.brackets = true
+	case c == ']' && p.brackets:
 		p.state = pythonTail
 	default:
 		p.state, p.token = pythonName, p.token[:0]
@@ -267,7 +286,7 @@ func (p *pythonic) keyByte(c byte) bool {
 func (p *pythonic) afterByte(c byte) bool {
 	switch {
 	case space(c):
-	case c == ']' && p.list:
+	case c == ']' && p.brackets:
 		p.state = pythonTail
 	case c == ',' && p.open:
 		p.confirm()
@@ -312,7 +331,7 @@ func (p *pythonic) param() bool {
 	return true
 }
 
-// confirm closes the open call, which is complete.
+// confirm closes the open call, which is complete, and begins the attempt of the next one. It does nothing if no call is open.
 func (p *pythonic) confirm() {
 	if !p.open {
 		return
