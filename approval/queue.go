@@ -163,7 +163,7 @@ func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.
 	return a, err
 }
 
-// use returns the answer in memory to the request, and marks it as used. If there is none, use returns ErrPending and, if the request is
+// use returns the answer in memory to the request, and marks it as used. Without such an answer, use returns ErrPending and, if the request is
 // new, adds it and returns it as added.
 func (q *Queue) use(req *lathe.ApprovalRequest) (a lathe.Approval, added *Request, err error) {
 	q.mu.Lock()

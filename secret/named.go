@@ -85,7 +85,7 @@ func scrubNamed(text string, style style) string {
 // A match must end margin bytes before the end of its window, unless the window is the last one.
 const window, overlap, margin = 256, 64, 16
 
-// nextName returns the first name of a secret in text[at:], or nil if there is none.
+// nextName returns the first name of a secret in text[at:], or nil if text[at:] names no secret.
 func nextName(text string, at int) *name {
 	for {
 		part := text[at:min(len(text), at+window)]

@@ -92,7 +92,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux,
 	mux.ServeHTTP(rec, r)
 }
 
-// afterPanic logs the value with which a handler panicked, and writes a response if there is none yet. It does nothing if the
+// afterPanic logs the value with which a handler panicked, and writes a response if the handler has not begun one. It does nothing if the
 // value is nil, and passes http.ErrAbortHandler on.
 func (g *gate) afterPanic(value any, rec *recorder) {
 	if value == nil {

@@ -86,7 +86,7 @@ func (er *earlierRuns) mayResume(a *chat) bool {
 }
 
 // interruptedRun returns the run whose stream ended with the text at the index, after its end: the run of the request up to
-// that text. It returns nil if there is none; then the conversation is valid as the client sent it.
+// that text. It returns nil if no such run is stored; then the conversation is valid as the client sent it.
 func (er *earlierRuns) interruptedRun(ctx context.Context, a *chat, at int) (*earlierRun, *problem) {
 	record, found := er.resumed(ctx, a, store.RequestDigest(a.sumFirst(a.protocol.elements(a.req.Body, at))))
 	if !found {

@@ -308,7 +308,7 @@ func lastLine(f *os.File) (line []byte, size int64, torn *Torn, err error) {
 		if _, err := f.ReadAt(b, start); err != nil && !errors.Is(err, io.EOF) {
 			return nil, 0, nil, err
 		}
-		// The line is between the last two line ends; an index is -1 if there is none.
+		// The line is between the last two line ends; an index is -1 if that line end is missing.
 		last := bytes.LastIndexByte(b, '\n')
 		previous := bytes.LastIndexByte(b[:max(last, 0)], '\n')
 		if start > 0 && (last < 0 || previous < 0) {

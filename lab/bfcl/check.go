@@ -82,7 +82,7 @@ func (c *checker) anyOrder(calls []value) string {
 	return ""
 }
 
-// take marks the first call that matches the answer and is not taken yet. It returns noMatch if there is none.
+// take marks the first call that matches the answer and is not yet taken. It returns noMatch if no such call matches.
 func (c *checker) take(answer value, calls []value, taken []bool) string {
 	fn := c.described(answer)
 	for i, call := range calls {

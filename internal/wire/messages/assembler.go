@@ -161,7 +161,7 @@ func (a *assembler) index(v []byte, otherwise int) int {
 	return otherwise
 }
 
-// lastOpen returns the index of the last block, or -1 if there is none or it is closed.
+// lastOpen returns the index of the last block, or -1 without blocks or if the last one is closed.
 func (a *assembler) lastOpen() int {
 	if n := len(a.blocks) - 1; n >= 0 && !a.blocks[n].closed {
 		return a.blocks[n].index
