@@ -142,7 +142,8 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 	a.takeArgs(c, p)
 }
 
-// begin begins a call with its first piece. name is its name if an earlier piece contained it, else "". It returns nil if the piece is empty or if the answer has too many calls.
+// begin begins a call with its first piece. name is its name if an earlier piece contained it, else "". It returns nil if the piece is
+// empty or if the answer has too many calls.
 func (a *Assembler) begin(p *piece, key pieceKey, name string) *call {
 	isEmpty := !p.args.ok() || string(p.args) == `""`
 	switch {
