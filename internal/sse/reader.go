@@ -22,18 +22,20 @@ type Options struct {
 const (
 	defaultMaxLine  = 1 << 20
 	defaultMaxEvent = 8 << 20
-	usualLine       = 512 // bytes for which there is room at first
+	usualData       = 512 // bytes of data for which there is room at first
 )
 
 // A Reader reads events from a stream. Only one goroutine at a time may use it.
 type Reader struct {
-	src  bufio.Reader
-	opts Options
-	err  error // the error that every further Next returns
+	lines *bufio.Scanner // by splitLine
+	opts  Options
+	err   error // the error that every further Next returns
 
-	line    []byte // the line that is being read, without its end
-	started bool   // the position of a byte order mark has been passed
-	skipLF  bool   // the last line ended in CR: a LF that follows belongs to its end
+	// set by splitLine
+	started  bool   // the position of a byte order mark has been passed
+	skipLF   bool   // the last line ended in CR: a LF that follows belongs to its end
+	searched int    // number of bytes in which no end of a line was found
+	rest     []byte // the bytes that follow the last line, as far as they have been read
 
 	event   Event // the event that is being read, without its data
 	data    []byte
@@ -45,9 +47,7 @@ type Reader struct {
 
 // NewReader returns a Reader of src. nil opts mean the defaults.
 func NewReader(src io.Reader, opts *Options) *Reader {
-	room := make([]byte, 2*usualLine)
-	r := &Reader{line: room[:0:usualLine], data: room[usualLine:usualLine]}
-	r.src.Reset(src)
+	r := &Reader{lines: bufio.NewScanner(src), data: make([]byte, 0, usualData)}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -57,6 +57,8 @@ func NewReader(src io.Reader, opts *Options) *Reader {
 	if r.opts.MaxEvent <= 0 {
 		r.opts.MaxEvent = defaultMaxEvent
 	}
+	r.lines.Buffer(nil, r.opts.MaxLine+len(byteOrderMark)+len("\r\n"))
+	r.lines.Split(r.splitLine)
 	return r
 }
 
@@ -71,75 +73,67 @@ func (r *Reader) Raw() []byte {
 	return raw
 }
 
-// Rest returns the unchanged bytes that follow those of Raw, as far as the Reader has read the source.
-func (r *Reader) Rest() []byte {
-	r.take(r.src.Buffered())
-	return r.Raw()
-}
-
-// take moves the reader past n bytes that are in its buffer.
-func (r *Reader) take(n int) {
-	if r.keep {
-		next, _ := r.src.Peek(n)
-		r.raw = append(r.raw, next...)
-	}
-	_, _ = r.src.Discard(n) // never fails for bytes in the buffer
-}
+// Rest returns the unchanged bytes that follow those of Raw, as far as the Reader has read the source. No event is read after it.
+func (r *Reader) Rest() []byte { return append(r.raw, r.rest...) }
 
 // Next returns the next event. At the end of the stream the error is io.EOF, even if the last event is incomplete. Events that were received
 // before an error of the source are returned first. After an error, every call returns it.
 func (r *Reader) Next() (Event, error) {
 	for r.err == nil {
-		r.err = r.readLine()
+		if !r.lines.Scan() {
+			if r.err = r.lines.Err(); r.err == nil {
+				r.err = io.EOF
+			}
+			break
+		}
+		line := r.lines.Bytes()
 		switch {
-		case r.err != nil:
 		case len(r.raw) > r.opts.MaxEvent+r.opts.MaxLine:
 			r.err = ErrEventTooLong
-		case len(r.line) > 0:
-			r.err = r.field()
+		case len(line) > 0:
+			r.err = r.field(line)
 		case r.hasData:
 			return r.dispatch(), nil
-		default:
+		default: // an event without data is dropped
 			r.event = Event{ID: r.event.ID}
 		}
 	}
 	return Event{}, r.err
 }
 
-// readLine reads a line and its end.
-func (r *Reader) readLine() error {
-	for r.line = r.line[:0]; ; {
-		if _, err := r.src.Peek(1); err != nil {
-			return err
-		}
-		buf, _ := r.src.Peek(r.src.Buffered())
-		if r.skipLF {
-			if r.skipLF = false; buf[0] == '\n' {
-				r.take(1)
-				continue
-			}
-		}
-		end := lineEnd(buf)
-		r.line = append(r.line, buf[:end]...)
-		if !r.started && (end < len(buf) || len(r.line) >= len(byteOrderMark)) {
-			r.line, r.started = bytes.TrimPrefix(r.line, []byte(byteOrderMark)), true
-		}
-		if len(r.line) > r.opts.MaxLine {
-			return ErrLineTooLong
-		}
-		if end == len(buf) {
-			r.take(len(buf))
-			continue
-		}
-		next := end + 1
-		if buf[end] == '\r' {
-			if r.skipLF = next == len(buf); !r.skipLF && buf[next] == '\n' {
-				next++
-			}
-		}
-		r.take(next)
-		return nil
+const byteOrderMark = "\xEF\xBB\xBF"
+
+// splitLine is a [bufio.SplitFunc]. It returns the first line of data without its end. An incomplete line at the end of the stream is dropped.
+func (r *Reader) splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	r.rest = data
+	start := 0
+	switch {
+	case !r.started && len(data) < len(byteOrderMark) && !atEOF:
+		return 0, nil, nil // a whole event has more bytes than a mark
+	case !r.started && bytes.HasPrefix(data, []byte(byteOrderMark)):
+		start = len(byteOrderMark)
+	case r.skipLF && bytes.HasPrefix(data, []byte("\n")):
+		start = 1
 	}
+	from := max(start, r.searched)
+	end := from + lineEnd(data[from:])
+	if end-start > r.opts.MaxLine {
+		return 0, nil, ErrLineTooLong
+	}
+	if end == len(data) {
+		r.searched = end
+		return 0, nil, nil
+	}
+	advance = end + 1
+	if data[end] == '\r' && advance < len(data) && data[advance] == '\n' {
+		advance++
+	}
+	if r.keep {
+		r.raw = append(r.raw, data[:advance]...)
+	}
+	r.started, r.searched, r.rest = true, 0, data[advance:]
+	r.skipLF = data[advance-1] == '\r'
+	return advance, data[start:end], nil
 }
 
 // lineEnd returns the index of the first CR or LF, or len(b). bytes.IndexAny, which looks at each byte, takes many times as long.
@@ -152,11 +146,9 @@ func lineEnd(b []byte) int {
 	return len(b)
 }
 
-const byteOrderMark = "\xEF\xBB\xBF"
-
 // field processes a line that is not blank. Comments have no name.
-func (r *Reader) field() error {
-	name, value, _ := bytes.Cut(r.line, []byte(":"))
+func (r *Reader) field(line []byte) error {
+	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
 	case "data":
