@@ -12,23 +12,24 @@ func checkLoose(b []byte) error { return check(b, Limits{}, checkText) }
 
 func check(b []byte, lim Limits, rules rules) error {
 	c := checker{lim: lim.orDefault(), rules: rules, keys: new([64][]byte)}
-	i, kind := c.value(b, 0)
+	i, kind := c.value(b, 0, 0)
 	if kind == "" {
-		if i = SkipSpace(b, i); i < len(b) {
-			kind = KindTrailing
+		if i = SkipSpace(b, i); i == len(b) {
+			return nil
 		}
+		kind = KindTrailing
 	}
-	if kind != "" {
-		return &SyntaxError{Offset: i, Kind: kind}
+	if SkipSpace(b, 0) == len(b) {
+		kind = KindEmpty
 	}
-	return nil
+	return &SyntaxError{Offset: i, Kind: kind}
 }
 
 // rules select what a checker checks.
 type rules uint8
 
 const (
-	checkGrammar rules = iota // the grammar alone
+	checkGrammar rules = iota // the grammar alone, as Scan does
 	checkText                 // also UTF-8, the depth and the number of keys
 	checkAll                  // also lone surrogates and repeated keys
 )
@@ -40,104 +41,74 @@ const fewKeys = 32
 type checker struct {
 	lim   Limits
 	rules rules
-	keys  *[64][]byte // keys of the open objects that have few keys, innermost object last; nil if only the grammar is checked
+	keys  *[64][]byte // keys of the open objects that have few keys, innermost object last; used by checkAll
 	n     int         // number of elements of keys in use
 }
 
-// An object is what the checker knows of a JSON object whose end was not read.
-type object struct {
-	count int // number of keys
-	names nameSet
+// value checks the value at b[i], which white space may precede. depth is the number of arrays and objects around it. The result is the end
+// of the value, or the offset and the kind of an error, as that of the other methods.
+func (c *checker) value(b []byte, i, depth int) (at int, kind string) {
+	if i = SkipSpace(b, i); i >= len(b) {
+		return i, KindEnd
+	}
+	switch b[i] {
+	case '"':
+		at, _, kind = c.rules.string(b, i)
+		return at, kind
+	case '[':
+		return c.array(b, i, depth+1)
+	case '{':
+		return c.object(b, i, depth+1)
+	}
+	return scanScalar(b, i)
 }
 
-// value checks the value at b[i], which white space may precede. It returns its end, or the offset and the kind of an error.
-//
-// It reads nested values without recursion. Each round of the outer loop reads the beginning of a value: an opening bracket, with the key of
-// its first member, or a whole scalar or empty value. The inner loop then reads what follows a complete value: closing brackets, up to a
-// comma.
-func (c *checker) value(b []byte, i int) (at int, kind string) {
-	if i = SkipSpace(b, i); i >= len(b) {
-		return i, KindEmpty
+func (c *checker) array(b []byte, i, depth int) (at int, kind string) {
+	if depth > c.lim.MaxDepth {
+		return i, KindDeep
 	}
-	var shallow [64]byte
-	var few [16]object
-	open, objects := shallow[:0], few[:0] // the brackets of the values whose end was not read; of the objects, their keys
-	for {
-		if i = SkipSpace(b, i); i >= len(b) {
-			return i, KindEnd
+	i = SkipSpace(b, i+1)
+	if i < len(b) && b[i] == ']' {
+		return i + 1, ""
+	}
+	for closed := false; !closed; {
+		if i, kind = c.value(b, i, depth); kind != "" {
+			return i, kind
 		}
-		switch bracket := b[i]; bracket {
-		case '{', '[':
-			if c.rules > checkGrammar && len(open) >= c.lim.MaxDepth {
-				return i, KindDeep
-			}
-			i = SkipSpace(b, i+1)
-			if i < len(b) && b[i] == bracket+2 { // ']' and '}' are two above '[' and '{'
-				i++
-				break
-			}
-			open = append(open, bracket)
-			if bracket == '{' {
-				objects = c.begin(objects)
-				if i, kind = c.name(b, i, &objects[len(objects)-1]); kind != "" {
-					return i, kind
-				}
-			}
-			continue
-		case '"':
-			i, _, kind = c.rules.string(b, i)
-		default:
-			i, kind = scanScalar(b, i)
-		}
-		for comma := false; kind == "" && !comma; {
-			if len(open) == 0 {
-				return i, ""
-			}
-			if i = SkipSpace(b, i); i >= len(b) {
-				return i, KindEnd
-			}
-			top := open[len(open)-1]
-			switch b[i] {
-			case ',':
-				i, comma = i+1, true
-				if top == '{' {
-					i, kind = c.name(b, SkipSpace(b, i), &objects[len(objects)-1])
-				}
-			case top + 2:
-				objects = c.end(top, objects)
-				open = open[:len(open)-1]
-				i++
-			default:
-				kind = KindCharacter
-			}
-		}
-		if kind != "" {
+		if i, closed, kind = scanSeparator(b, i, ']'); kind != "" {
 			return i, kind
 		}
 	}
+	return i, ""
 }
 
-// begin adds an object to those that are open. Without rules about keys, one stands for all.
-func (c *checker) begin(objects []object) []object {
-	if c.rules == checkGrammar && len(objects) > 0 {
-		return objects
+func (c *checker) object(b []byte, i, depth int) (at int, kind string) {
+	if depth > c.lim.MaxDepth {
+		return i, KindDeep
 	}
-	return append(objects, object{names: nameSet{base: c.n}})
-}
-
-// end removes the innermost object if the value that ends is one.
-func (c *checker) end(bracket byte, objects []object) []object {
-	if c.rules == checkGrammar || bracket != '{' {
-		return objects
+	i = SkipSpace(b, i+1)
+	if i < len(b) && b[i] == '}' {
+		return i + 1, ""
 	}
-	n := len(objects) - 1
-	c.n = objects[n].names.base
-	return objects[:n]
+	names := nameSet{base: c.n}
+	for closed := false; !closed; {
+		if i, kind = c.name(b, i, &names); kind != "" {
+			return i, kind
+		}
+		if i, kind = c.value(b, i, depth); kind != "" {
+			return i, kind
+		}
+		if i, closed, kind = scanSeparator(b, i, '}'); kind != "" {
+			return i, kind
+		}
+	}
+	c.n = names.base
+	return i, ""
 }
 
-// name checks the key of a member of o, and its colon.
-func (c *checker) name(b []byte, i int, o *object) (at int, kind string) {
-	if i >= len(b) {
+// name checks a key, which white space may precede, and its colon.
+func (c *checker) name(b []byte, i int, names *nameSet) (at int, kind string) {
+	if i = SkipSpace(b, i); i >= len(b) {
 		return i, KindEnd
 	}
 	if b[i] != '"' {
@@ -147,31 +118,26 @@ func (c *checker) name(b []byte, i int, o *object) (at int, kind string) {
 	if kind != "" {
 		return end, kind
 	}
-	if c.rules > checkGrammar {
-		if o.count++; o.count > c.lim.MaxKeys {
-			return i, KindKeys
-		}
+	if names.count++; names.count > c.lim.MaxKeys {
+		return i, KindKeys
+	}
+	if c.rules == checkAll {
 		key := b[i+1 : end-1]
-		if escaped && c.rules == checkAll {
+		if escaped {
 			key, _ = unquote(nil, b[i:end], keepSurrogates)
 		}
-		if c.rules == checkAll && !o.names.add(c, key) {
+		if !names.add(c, key) {
 			return i, KindDuplicate
 		}
 	}
-	if i = SkipSpace(b, end); i >= len(b) {
-		return i, KindEnd
-	}
-	if b[i] != ':' {
-		return i, KindCharacter
-	}
-	return i + 1, ""
+	return scanColon(b, end)
 }
 
 // A nameSet has the keys of one object: in checker.keys from base on or, if there are many, in a map.
 type nameSet struct {
-	base int // index in checker.keys of the first key of the object
-	many map[string]bool
+	count int // number of keys
+	base  int // index in checker.keys of the first key of the object
+	many  map[string]bool
 }
 
 // add adds a key. It returns false if the set already has the key.

@@ -6,16 +6,93 @@ import "math/bits"
 // keys may repeat, strings may contain any bytes from 0x20 up, and the depth is not limited. It does not check what follows the value,
 // except that no digit may follow a leading zero. A truncated value is an error of kind [KindEnd].
 func Scan(b []byte, i int) (end int, err error) {
-	var kind string
-	if i = SkipSpace(b, i); i < len(b) && b[i] == '"' {
-		end, _, kind = checkGrammar.string(b, i)
-	} else {
-		end, kind = (&checker{}).value(b, i)
-	}
+	end, kind := scan(b, i)
 	if kind != "" {
 		return 0, &SyntaxError{Offset: end, Kind: kind}
 	}
 	return end, nil
+}
+
+// scan returns the end of the value at b[i], or the offset and the kind of an error. Unlike [checker.value], it reads nested values without
+// recursion, because their depth is not limited.
+func scan(b []byte, i int) (at int, kind string) {
+	if i = SkipSpace(b, i); i >= len(b) {
+		return i, KindEmpty
+	}
+	var shallow [64]byte
+	open := shallow[:0] // the brackets of the arrays and objects whose end was not read
+	complete := false   // a value has ended: a comma or a closing bracket follows
+	for kind == "" && (len(open) > 0 || !complete) {
+		if i = SkipSpace(b, i); i >= len(b) {
+			return i, KindEnd
+		}
+		switch c := b[i]; {
+		case complete && c == ',':
+			i, complete = i+1, false
+			if open[len(open)-1] == '{' {
+				i, kind = scanName(b, i)
+			}
+		case complete && c == open[len(open)-1]+closingDistance:
+			i, open = i+1, open[:len(open)-1]
+		case complete:
+			return i, KindCharacter
+		case c == '"':
+			i, _, kind = checkGrammar.string(b, i)
+			complete = true
+		case c == '[' || c == '{':
+			i = SkipSpace(b, i+1)
+			if complete = i < len(b) && b[i] == c+closingDistance; complete {
+				i++
+				break
+			}
+			open = append(open, c)
+			if c == '{' {
+				i, kind = scanName(b, i)
+			}
+		default:
+			i, kind = scanScalar(b, i)
+			complete = true
+		}
+	}
+	return i, kind
+}
+
+// closingDistance is the difference between a closing and its opening bracket.
+const closingDistance = '}' - '{'
+
+// scanSeparator reads what follows a value of an array or object: a comma or the closing bracket.
+func scanSeparator(b []byte, i int, closing byte) (at int, closed bool, kind string) {
+	switch i = SkipSpace(b, i); {
+	case i >= len(b):
+		return i, false, KindEnd
+	case b[i] == ',', b[i] == closing:
+		return i + 1, b[i] == closing, ""
+	}
+	return i, false, KindCharacter
+}
+
+// scanName skips the name of a member and its colon.
+func scanName(b []byte, i int) (at int, kind string) {
+	if i = SkipSpace(b, i); i >= len(b) {
+		return i, KindEnd
+	}
+	if b[i] != '"' {
+		return i, KindCharacter
+	}
+	if i, _, kind = checkGrammar.string(b, i); kind != "" {
+		return i, kind
+	}
+	return scanColon(b, i)
+}
+
+func scanColon(b []byte, i int) (at int, kind string) {
+	if i = SkipSpace(b, i); i >= len(b) {
+		return i, KindEnd
+	}
+	if b[i] != ':' {
+		return i, KindCharacter
+	}
+	return i + 1, ""
 }
 
 // scanEscape skips the escape whose backslash is b[i].
