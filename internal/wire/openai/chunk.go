@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -29,13 +28,14 @@ func (v value) body() []byte {
 // A parsedChunk contains the members that are read from a chunk or from a whole completion. If an object has a member twice, the last one
 // is used.
 type parsedChunk struct {
-	dups     int // number of repeated members
-	badCalls int // number of values with a wrong type: tool_calls itself, or its elements
-
 	id, model, usage, xgroq, failure, object value
 	choices                                  value
-	hasChoices                               bool
-	extraChoices                             int
+	hasChoices                               bool // choices is an array
+
+	escaped      bool // the chunk has backslashes, and so names may have
+	dups         int  // number of repeated members
+	badCalls     int  // number of values with a wrong type: tool_calls itself, or its elements
+	extraChoices int  // number of elements of choices that are not used
 
 	taken bool // a choice was read
 	choice
@@ -45,7 +45,7 @@ type parsedChunk struct {
 type choice struct {
 	index, finish, choiceUsage, choiceError value
 	delta, message                          value
-	whole                                   bool // the choice has a message and not a delta
+	whole                                   bool // the choice has a message and no delta; then delta is the message
 	content, refusal, role                  value
 	toolCalls, functionCall                 value
 	legacy                                  *piece // content of functionCall
@@ -70,52 +70,48 @@ type extraMember struct {
 
 // read parses the members of b. It returns false if b is not one JSON object; the values must then not be used.
 func (c *parsedChunk) read(b []byte) bool {
-	*c = parsedChunk{choice: choice{pieces: c.pieces[:0], extra: c.extra[:0]}}
+	*c = parsedChunk{choice: choice{pieces: c.pieces[:0], extra: c.extra[:0]}, escaped: bytes.IndexByte(b, '\\') >= 0}
 	object, ok := rawjson.Object(b)
-	c.members(object, nil, []place{{"choices", &c.choices}, {"id", &c.id}, {"model", &c.model}, {"usage", &c.usage}, {"error", &c.failure},
-		{"object", &c.object}, {"x_groq", &c.xgroq}})
+	for key, v := range rawjson.Members(object) {
+		switch string(c.name(key)) {
+		case "choices":
+			c.set(&c.choices, v)
+		case "id":
+			c.set(&c.id, v)
+		case "model":
+			c.set(&c.model, v)
+		case "usage":
+			c.set(&c.usage, v)
+		case "error":
+			c.set(&c.failure, v)
+		case "object":
+			c.set(&c.object, v)
+		case "x_groq":
+			c.set(&c.xgroq, v)
+		}
+	}
 	c.hasChoices = kind(c.choices) == '['
 	for el := range rawjson.Elements(c.choices) {
-		c.element(el)
+		c.readElement(el)
 	}
 	return ok
 }
 
-// A place says where the value of the member with this name is stored.
-type place struct {
-	name string
-	to   *value
-}
-
-// members sets the values of the known members of a valid object, and counts repeated ones. If rest is not nil, it appends the other members
-// that are not null to rest.
-func (c *parsedChunk) members(obj []byte, rest *[]extraMember, known []place) {
-	for key, v := range rawjson.Members(obj) {
-		name := key[1 : len(key)-1]
-		if bytes.IndexByte(name, '\\') >= 0 {
-			name = unquoted(key)
-		}
-		i := slices.IndexFunc(known, func(p place) bool { return string(name) == p.name })
-		switch {
-		case i >= 0:
-			if *known[i].to != nil {
-				c.dups++
-			}
-			*known[i].to = v
-		case rest != nil && value(v).ok():
-			*rest = append(*rest, extraMember{rawjson.Text(key), v})
-		}
+// set stores the value of a member, and counts the member if it is repeated.
+func (c *parsedChunk) set(to *value, v value) {
+	if *to != nil {
+		c.dups++
 	}
+	*to = v
 }
 
-// element reads one element of choices. Only the first element whose index is 0 or missing is used; others are counted.
-func (c *parsedChunk) element(v value) {
+// readElement reads one element of choices. Only the first element whose index is 0 or missing is used; others are counted.
+func (c *parsedChunk) readElement(v value) {
 	if c.taken || kind(v) != '{' {
 		c.extraChoices++
 		return
 	}
-	c.members(v, nil, []place{{"delta", &c.delta}, {"message", &c.message}, {"index", &c.index}, {"finish_reason", &c.finish},
-		{"usage", &c.choiceUsage}, {"error", &c.choiceError}})
+	c.readChoice(v)
 	if c.index.ok() && string(c.index.body()) != "0" {
 		c.choice = choice{}
 		c.extraChoices++
@@ -128,10 +124,57 @@ func (c *parsedChunk) element(v value) {
 	if c.whole {
 		c.delta = c.message
 	}
-	var index, name value // which have no meaning
-	c.members(c.delta, &c.extra, []place{{"content", &c.content}, {"tool_calls", &c.toolCalls}, {reasoningFields[0], &c.reasoning[0]},
-		{reasoningFields[1], &c.reasoning[1]}, {reasoningFields[2], &c.reasoning[2]}, {"refusal", &c.refusal}, {"function_call", &c.functionCall},
-		{"role", &c.role}, {"index", &index}, {"name", &name}})
+	c.readDelta()
+	c.readCalls()
+}
+
+func (c *parsedChunk) readChoice(v value) {
+	for key, v := range rawjson.Members(v) {
+		switch string(c.name(key)) {
+		case "delta":
+			c.set(&c.delta, v)
+		case "message":
+			c.set(&c.message, v)
+		case "index":
+			c.set(&c.index, v)
+		case "finish_reason":
+			c.set(&c.finish, v)
+		case "usage":
+			c.set(&c.choiceUsage, v)
+		case "error":
+			c.set(&c.choiceError, v)
+		}
+	}
+}
+
+func (c *parsedChunk) readDelta() {
+	for key, v := range rawjson.Members(c.delta) {
+		switch string(c.name(key)) {
+		case "content":
+			c.set(&c.content, v)
+		case "tool_calls":
+			c.set(&c.toolCalls, v)
+		case reasoningFields[0]:
+			c.set(&c.reasoning[0], v)
+		case reasoningFields[1]:
+			c.set(&c.reasoning[1], v)
+		case reasoningFields[2]:
+			c.set(&c.reasoning[2], v)
+		case "refusal":
+			c.set(&c.refusal, v)
+		case "function_call":
+			c.set(&c.functionCall, v)
+		case "role":
+			c.set(&c.role, v)
+		case "index", "name": // they have no meaning here
+		default:
+			c.extra = appendExtra(c.extra, key, v)
+		}
+	}
+}
+
+// readCalls reads function_call and the elements of tool_calls. Some servers send one call in place of an array.
+func (c *parsedChunk) readCalls() {
 	if kind(c.functionCall) == '{' {
 		legacy := c.function(c.functionCall)
 		c.legacy = &legacy
@@ -139,24 +182,41 @@ func (c *parsedChunk) element(v value) {
 	switch kind(c.toolCalls) {
 	case '[':
 		for el := range rawjson.Elements(c.toolCalls) {
-			c.call(el)
+			c.readCall(el)
 		}
 	case '{':
-		c.call(c.toolCalls)
-	case 0, 'n':
+		c.readCall(c.toolCalls)
+	case 0, 'n': // missing or null
 	default:
 		c.badCalls++
 	}
 }
 
-// call reads one element of tool_calls.
-func (c *parsedChunk) call(v value) {
+// readCall reads one element of tool_calls.
+func (c *parsedChunk) readCall(v value) {
 	if kind(v) != '{' {
 		c.badCalls++
 		return
 	}
 	var p piece
-	c.members(v, &p.extra, []place{{"index", &p.index}, {"id", &p.id}, {"type", &p.typ}, {"function", &p.function}, {"name", &p.name}, {"arguments", &p.args}})
+	for key, v := range rawjson.Members(v) {
+		switch string(c.name(key)) {
+		case "index":
+			c.set(&p.index, v)
+		case "id":
+			c.set(&p.id, v)
+		case "type":
+			c.set(&p.typ, v)
+		case "function":
+			c.set(&p.function, v)
+		case "name":
+			c.set(&p.name, v)
+		case "arguments":
+			c.set(&p.args, v)
+		default:
+			p.extra = appendExtra(p.extra, key, v)
+		}
+	}
 	if kind(p.function) == '{' {
 		fn := c.function(p.function)
 		if fn.name != nil {
@@ -171,8 +231,31 @@ func (c *parsedChunk) call(v value) {
 
 // function returns the name and the arguments in a function object. Other members are ignored.
 func (c *parsedChunk) function(v value) (p piece) {
-	c.members(v, nil, []place{{"name", &p.name}, {"arguments", &p.args}})
+	for key, v := range rawjson.Members(v) {
+		switch string(c.name(key)) {
+		case "name":
+			c.set(&p.name, v)
+		case "arguments":
+			c.set(&p.args, v)
+		}
+	}
 	return p
+}
+
+// appendExtra appends a member that has no field. A null is dropped.
+func appendExtra(extra []extraMember, key []byte, v value) []extraMember {
+	if !v.ok() {
+		return extra
+	}
+	return append(extra, extraMember{rawjson.Text(key), v})
+}
+
+// name returns the text of a member's name, whose literal is key.
+func (c *parsedChunk) name(key []byte) []byte {
+	if c.escaped && bytes.IndexByte(key, '\\') >= 0 {
+		return unquoted(key)
+	}
+	return key[1 : len(key)-1]
 }
 
 // emptyDelta reports whether the choice has a delta without members.
