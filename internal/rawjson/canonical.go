@@ -105,7 +105,7 @@ func (f form) sorted(members []member, obj []byte) []member {
 	for key, value := range Members(obj) {
 		name := key[1 : len(key)-1]
 		if bytes.IndexByte(name, '\\') >= 0 {
-			name, _ = unquote(nil, key, keepSurrogates)
+			name = unquote(nil, key, appendSurrogate)
 		}
 		members = append(members, member{name, key, value})
 	}

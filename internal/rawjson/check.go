@@ -124,7 +124,7 @@ func (c *checker) name(b []byte, i int, names *nameSet) (at int, kind string) {
 	if c.rules == checkAll {
 		key := b[i+1 : end-1]
 		if escaped {
-			key, _ = unquote(nil, b[i:end], keepSurrogates)
+			key = unquote(nil, b[i:end], appendSurrogate)
 		}
 		if !names.add(c, key) {
 			return i, KindDuplicate

@@ -35,52 +35,62 @@ func RepairObject(text []byte) (object []byte, repaired string, ok bool) {
 		text, names, wrapped = inner, append(names, name), true
 	}
 	if Check(text, Limits{}) != nil {
-		fixed, characters, commas := repairSyntax(text)
+		escaped := escapeCharacters(text)
+		fixed := removeCommas(escaped)
 		if Check(fixed, Limits{}) != nil {
 			return text, strings.Join(names, ","), wrapped
 		}
-		text = fixed
-		if characters {
+		if len(escaped) > len(text) {
 			names = append(names, RepairCharacter)
 		}
-		if commas {
+		if len(fixed) < len(escaped) {
 			names = append(names, RepairComma)
 		}
+		text = fixed
 	}
 	return text, strings.Join(names, ","), len(names) > 0
 }
 
-// repairSyntax returns a copy of text in which line ends and tabs in strings are escaped, and commas between a value and a closing bracket
-// are removed. characters and commas report which of the two it found.
-func repairSyntax(text []byte) (out []byte, characters, commas bool) {
-	out = make([]byte, 0, len(text)+16)
+// escapeCharacters returns a copy of text in which line ends and tabs in strings are escaped. A backslash before one is no escape of it: the
+// copy is then as invalid as text.
+func escapeCharacters(text []byte) []byte {
+	out := make([]byte, 0, len(text)+16)
 	inString := false
-	last := byte(0) // last byte outside of strings that is not white space
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
-		case inString && c == '\\' && i+1 < len(text):
-			out = append(out, c)
-			i++
-			c = text[i]
-		case inString && strings.IndexByte("\n\r\t", c) >= 0:
-			out = append(out, '\\')
-			c = "nrt"[strings.IndexByte("\n\r\t", c)]
-			characters = true
 		case c == '"':
 			inString = !inString
-			last = c
-		case inString || strings.IndexByte(" \n\r\t", c) >= 0:
-		default:
-			if c == ',' && trails(text, i, last) {
-				commas = true
-				continue
-			}
-			last = c
+		case inString && c == '\\' && i+1 < len(text):
+			out = append(out, c)
+			i++ // to the escaped byte, which is copied below
+		case inString && strings.IndexByte("\n\r\t", c) >= 0:
+			out = appendEscape(out, c)
+			continue
 		}
-		out = append(out, c)
+		out = append(out, text[i])
 	}
-	return out, characters, commas
+	return out
+}
+
+// removeCommas returns a copy of text without the commas between a value and a closing bracket.
+func removeCommas(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	last := byte(0) // the last byte that is not white space; of a string, its quote
+	for i := 0; i < len(text); {
+		end := i + 1
+		if text[i] == '"' {
+			end = skipString(text, i)
+		}
+		if text[i] != ',' || !trails(text, i, last) {
+			out = append(out, text[i:end]...)
+		}
+		if SkipSpace(text, i) == i {
+			last = text[i]
+		}
+		i = end
+	}
+	return out
 }
 
 // trails reports whether the comma at i is between a value, whose last byte is last, and a closing bracket.

@@ -1,35 +1,40 @@
 package rawjson
 
 import (
+	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
 	"unsafe"
 )
 
-// A strictness is how unquote handles invalid text.
-type strictness uint8
-
-const (
-	strict         strictness = iota // returns an error
-	lossy                            // replaces it by U+FFFD, never returns an error
-	keepSurrogates                   // encodes a lone surrogate in three bytes; otherwise as strict
-)
-
 // AppendUnquote appends the decoded text of the JSON string literal quoted, which includes the quotes. If quoted is not exactly one
 // literal, has a lone surrogate, or is not valid UTF-8, it returns dst unchanged and a *[SyntaxError].
 func AppendUnquote(dst, quoted []byte) ([]byte, error) {
-	dst, err := unquote(dst, quoted, strict)
-	if err != nil {
-		return dst, err
+	if at, kind := checkLiteral(quoted); kind != "" {
+		return dst, &SyntaxError{Offset: at, Kind: kind}
 	}
-	return dst, nil
+	return AppendUnquoteLossy(dst, quoted), nil
+}
+
+// checkLiteral returns the offset and the kind of an error if q is not exactly one valid literal.
+func checkLiteral(q []byte) (at int, kind string) {
+	switch {
+	case len(q) == 0:
+		return 0, KindEmpty
+	case q[0] != '"':
+		return 0, KindCharacter
+	}
+	at, _, kind = checkAll.string(q, 0)
+	if kind == "" && at < len(q) {
+		kind = KindTrailing
+	}
+	return at, kind
 }
 
 // AppendUnquoteLossy does the same as [AppendUnquote] for literals that cannot be refused: lone surrogates, invalid escapes and bytes that
 // are not UTF-8 each become U+FFFD; control characters and missing quotes are accepted.
 func AppendUnquoteLossy(dst, quoted []byte) []byte {
-	dst, _ = unquote(dst, quoted, lossy)
-	return dst
+	return unquote(dst, quoted, func(dst []byte, _ rune) []byte { return utf8.AppendRune(dst, utf8.RuneError) })
 }
 
 // Text returns the decoded text of a JSON string, as [AppendUnquoteLossy] does, or "" for any other value.
@@ -55,88 +60,44 @@ func textOf(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
-// unquote appends the decoded text of the literal q. Each round of its loop reads a run of plain bytes and then one quote, control character
-// or escape.
-func unquote(dst, q []byte, mode strictness) ([]byte, *SyntaxError) {
-	fail := func(at int, kind string) ([]byte, *SyntaxError) {
-		return dst, &SyntaxError{Offset: at, Kind: kind}
-	}
-	out, i := dst, 0
-	switch {
-	case len(q) > 0 && q[0] == '"':
-		i = 1
-	case mode == lossy:
-	case len(q) == 0:
-		return fail(0, KindEmpty)
-	default:
-		return fail(0, KindCharacter)
-	}
+// unquote appends the decoded text of the literal q, as [AppendUnquoteLossy] does. lone appends a lone surrogate.
+func unquote(dst, q []byte, lone func(dst []byte, unit rune) []byte) []byte {
+	q = bytes.TrimPrefix(q, []byte{'"'})
 	for {
-		end, ascii := plainEnd(q, i)
-		if ascii || mode != lossy && utf8.Valid(q[i:end]) {
-			out = append(out, q[i:end]...)
-		} else if mode == lossy {
-			out = appendValid(out, q[i:end])
+		end, ascii := plainEnd(q, 0)
+		if ascii || utf8.Valid(q[:end]) {
+			dst = append(dst, q[:end]...)
 		} else {
-			return fail(i+validPrefix(q[i:end]), KindUTF8)
+			dst = appendValid(dst, q[:end])
 		}
-		if i = end; i >= len(q) {
-			if mode == lossy {
-				return out, nil
-			}
-			return fail(i, KindEnd)
-		}
+		q = q[end:]
 		switch {
-		case q[i] == '"':
-			if mode == lossy && i+1 < len(q) {
-				out = append(out, '"')
-				i++
-				continue
-			}
-			if i+1 < len(q) {
-				return fail(i+1, KindTrailing)
-			}
-			return out, nil
-		case q[i] != '\\':
-			if mode != lossy {
-				return fail(i, KindControl)
-			}
-			out = append(out, q[i])
-			i++
-			continue
-		}
-		if i+1 < len(q) {
-			if c := simpleEscapes[q[i+1]]; c != 0 {
-				out = append(out, c)
-				i += 2
-				continue
-			}
-		}
-		next, kind := scanEscape(q, i)
-		if kind == "" {
-			var paired int
-			if paired, kind = pairEscape(q, i, next); kind == "" {
-				out = utf8.AppendRune(out, codePoint(q[i:paired]))
-				i = paired
-				continue
-			}
-			// A first half without a second one is decoded alone, and the next escape separately.
-			if mode == keepSurrogates {
-				out = appendSurrogate(out, unit(q[i+2:]))
-				i = next
-				continue
-			}
-		}
-		if mode != lossy {
-			return fail(i, kind)
-		}
-		out = utf8.AppendRune(out, utf8.RuneError)
-		if kind == KindSurrogate || kind == KindEscape && next != i {
-			i += 6
-		} else {
-			i++ // skip only the backslash
+		case len(q) == 0, string(q) == `"`:
+			return dst
+		case q[0] == '\\':
+			var n int
+			dst, n = unescape(dst, q, lone)
+			q = q[n:]
+		default: // a control character, or a quote that is not the last byte
+			dst, q = append(dst, q[0]), q[1:]
 		}
 	}
+}
+
+// unescape appends the character of the escape at the start of q. n is its length; of an invalid escape only the backslash is read.
+func unescape(dst, q []byte, lone func(dst []byte, unit rune) []byte) (out []byte, n int) {
+	if len(q) > 1 && simpleEscapes[q[1]] != 0 {
+		return append(dst, simpleEscapes[q[1]]), 2
+	}
+	n, kind := scanEscape(q, 0)
+	if kind != "" {
+		return utf8.AppendRune(dst, utf8.RuneError), 1
+	}
+	paired, kind := pairEscape(q, 0, n)
+	if kind != "" {
+		return lone(dst, unit(q[2:])), n
+	}
+	return utf8.AppendRune(dst, codePoint(q[:paired])), paired
 }
 
 // simpleEscapes maps the letter after a backslash to the character, for all escapes except \u.
@@ -151,6 +112,7 @@ func codePoint(esc []byte) rune {
 	return r
 }
 
+// appendSurrogate appends a lone surrogate in three bytes, as UTF-8 would encode it.
 func appendSurrogate(dst []byte, r rune) []byte {
 	return append(dst, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
 }

@@ -82,8 +82,7 @@ func EqualKey(quoted []byte, s string) bool {
 	if bytes.IndexByte(in, '\\') < 0 {
 		return string(in) == s
 	}
-	var buf [64]byte
-	text, err := unquote(buf[:0], quoted, strict)
+	text, err := AppendUnquote(nil, quoted)
 	return err == nil && string(text) == s
 }
 
