@@ -72,7 +72,6 @@ type tracked struct {
 
 var _ engine.Recorder = (*tracked)(nil)
 
-// asksAnew reports whether the request requires a new run by newRunHeader.
 func asksAnew(r *http.Request) (bool, *problem) {
 	switch given := r.Header.Values(newRunHeader); {
 	case len(given) == 0:
@@ -91,7 +90,7 @@ func (h *planner) trackChat(a *chat) {
 		return
 	}
 	a.job.track = &tracked{earlier: h.earlier, caller: c, messages: a.req.Messages, digest: store.RequestDigest(a.digest()),
-		durable: a.job.due == nil, requiresNew: a.requiresNew, runID: a.job.follow}
+		durable: a.job.due == nil, requiresNew: a.requiresNew, runID: a.job.follow.id}
 }
 
 // offersWrites reports whether a run under these settings may call a tool of this server that may write.
@@ -136,13 +135,13 @@ func (t *tracked) Emit(ctx context.Context, e event.Event) {
 		t.stored = t.recorded()
 	}
 	res := loop.Ended(e.Data)
-	switch {
-	case res == nil || !t.recorded():
-	case !t.stored && t.runID != e.RunID: // the record names the run that this one was to continue: it stays
-	case !t.stored: // the store accepted the record and then failed to store the run
-		t.withdraw(ctx)
-	default:
+	if res == nil || !t.recorded() {
+		return
+	}
+	if t.stored {
 		t.earlier.results.put(e.RunID, res, t.start, t.earlier.opts.Now(), t.executed)
+	} else if t.runID == e.RunID { // else the record names the run that this one was to continue: it stays
+		t.withdraw(ctx) // the store accepted the record and then failed to store the run
 	}
 }
 
@@ -186,7 +185,8 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 				return err
 			}
 			t.known = r.RunID
-			t.outrun = t.unsure && !t.requiresNew && err == nil && !r.Delivered
+			isUnanswered := err == nil && !r.Delivered
+			t.outrun = isUnanswered && t.unsure && !t.requiresNew
 			if t.outrun {
 				break
 			}
@@ -199,7 +199,7 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 		if lathe.CodeOf(err) != lathe.CodeConflict {
 			return err
 		}
-		t.outrun = t.looked
+		t.outrun = t.looked // the record was made after the lookup
 		if t.outrun {
 			break
 		}
@@ -299,7 +299,8 @@ const deliverTimeout = 5 * time.Second
 // failed with the same code in maxRepeatedFailures runs, permit instead sets a status that clients do not retry: each retry
 // costs all attempts of a model call.
 func (t *tracked) permit(res *event.Result, p *problem) {
-	if p == nil || !t.recorded() || res.Reason != lathe.ReasonUpstreamError && res.Reason != lathe.ReasonInterrupted {
+	mayPass := res.Reason == lathe.ReasonUpstreamError || res.Reason == lathe.ReasonInterrupted
+	if p == nil || !mayPass || !t.recorded() {
 		return
 	}
 	p.NoRetry = false
