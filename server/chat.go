@@ -21,7 +21,7 @@ func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, 
 	if p != nil {
 		return p
 	}
-	defer func() { a.unlock() }()
+	defer func() { a.unlock() }() // [chatAnswer.takeOver] replaces a.unlock
 	if a.preparesOnly {
 		return h.warmUp(w, a)
 	}

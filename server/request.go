@@ -32,7 +32,8 @@ type request struct {
 	preparesOnly   bool                     // the message only prepares a conversation (generate: false): no model is called
 }
 
-// An exchange is a request and its plan: the run that answers the request, which is new, resumed or attached to.
+// An exchange is a request and its plan: the run that answers the request, which is new, resumed or attached to. planChat sets
+// its fields. A run that is found or continued later ([earlierRuns.repeated], spliceResumed) changes job, base and continues.
 type exchange struct {
 	request
 	plan      // plan.in is the input of job
@@ -91,7 +92,8 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 // newChat returns the chat that answers a request of c on the wire of pr.
 func (h *planner) newChat(c *caller, pr *protocol, req *wire.ClientRequest) *chat {
 	a := &chat{}
-	if a.enc = a; !req.Stream {
+	a.enc = a
+	if !req.Stream {
 		a.enc = &wholeAnswer{chat: a}
 	}
 	a.request = request{handler: h, caller: c, members: members{protocol: pr, req: req}, parsed: req.Messages}
@@ -99,7 +101,6 @@ func (h *planner) newChat(c *caller, pr *protocol, req *wire.ClientRequest) *cha
 	return a
 }
 
-// wantsJSON reports whether a response_format requires anything but plain text.
 func wantsJSON(format []byte) bool {
 	kind := rawjson.At(format, "type")
 	return kind != nil && rawjson.Text(kind) != "text"
