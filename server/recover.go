@@ -80,7 +80,8 @@ func (r *recovered) Leave(id string) {
 	if len(resumed) == 0 {
 		return
 	}
-	if r.resumed[id] = resumed[1:]; len(resumed) == 1 {
+	r.resumed[id] = resumed[1:]
+	if len(resumed) == 1 {
 		delete(r.resumed, id)
 	}
 	r.core.work.release(resumed[0].setup)

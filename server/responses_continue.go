@@ -20,7 +20,8 @@ import (
 // before the messages of the request. If the run of that response is suspended and the request has results for it,
 // continueResponse returns that run in waits instead.
 func (h *responseReader) continueResponse(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
-	if waits, p = h.resolveReferences(ctx, a); p != nil || waits != nil || a.req.PreviousID == "" {
+	waits, p = h.resolveReferences(ctx, a)
+	if p != nil || waits != nil || a.req.PreviousID == "" {
 		return waits, p
 	}
 	earlier, p := h.earlierResponse(ctx, a)
@@ -79,10 +80,11 @@ func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlier
 	var p *problem
 	if last == nil {
 		sp, p = h.restingResponse(ctx, a, a.req.PreviousID)
-	} else if v, bad := h.viewOther(ctx, a.caller, last.runID); bad != nil { // the response is not stored, but its suspended run is
-		p = bad
-	} else {
-		sp = v.Span(runlog.ParseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
+	} else { // the response is not stored, but its suspended run is
+		var v *runlog.View
+		if v, p = h.viewOther(ctx, a.caller, last.runID); p == nil {
+			sp = v.Span(runlog.ParseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
+		}
 	}
 	switch {
 	case p != nil && p.Code == codeNoResponse:
@@ -96,7 +98,8 @@ func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlier
 	} else {
 		e.messages = loop.KeptHistory(e.messages, sp.State.Retention)
 	}
-	if sp.State.Run.Labels[labelResponse] == storedInstructed || last != nil && last.instructed {
+	isInstructed := last != nil && last.instructed || sp.State.Run.Labels[labelResponse] == storedInstructed
+	if isInstructed {
 		e.messages = withoutInstructions(e.messages)
 	}
 	return e, nil

@@ -101,7 +101,8 @@ func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits *spli
 		if p != nil {
 			return nil, p
 		}
-		if sp.Waits() && r.answers > 0 && r.answers == len(r.given) {
+		endsWithResults := r.answers > 0 && r.answers == len(r.given)
+		if endsWithResults && sp.Waits() {
 			return &splice.Stored{RunID: sp.ID.Run}, nil
 		}
 		own := sp.Take(r.taken, slices.ContainsFunc(r.given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser }))
@@ -130,7 +131,6 @@ func (r *references) appendRest(rest *lathe.Message, others []lathe.Message) {
 	}
 }
 
-// find returns the answer that the reference item names.
 func (r *references) find(ctx context.Context, answer, item string) (*runlog.Span, *problem) {
 	param := r.chat.protocol.conversation
 	r.done[answer] = true

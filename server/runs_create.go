@@ -107,7 +107,6 @@ func (h *runsHandler) replayed(w http.ResponseWriter, r *http.Request, c *caller
 	return true, h.created(w, r, c, id, status)
 }
 
-// created responds with the run and its address in the header Location.
 func (h *runsHandler) created(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
 	w.Header().Set("Location", "/api/runs/"+id)
 	w.Header().Set("X-Lathe-Run-Id", id)
@@ -189,7 +188,7 @@ func readObject(body []byte, dst any, like string) *problem {
 			names = append(names, f.Tag.Get("json"))
 		}
 	}
-	if p := eachMember(body, "", names, func(string, string, []byte) *problem { return nil }); p != nil {
+	if p := eachMember(body, "", names, acceptMember); p != nil {
 		return underBody(p)
 	}
 	if err := json.Unmarshal(body, dst); err != nil {

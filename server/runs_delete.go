@@ -16,11 +16,10 @@ func (h *removalHandler) deleteRun(w http.ResponseWriter, r *http.Request, c *ca
 // other principals with the same id are not changed.
 func (h *removalHandler) deleteSession(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	n, p := h.removeAll(r.Context(), c, &store.RunFilter{SessionID: r.PathValue("id"), Principal: c.key.Name})
-	switch {
-	case p != nil:
-	case n == 0:
+	if p == nil && n == 0 {
 		p = noSession()
-	default:
+	}
+	if p == nil {
 		p = h.storeFailed(c, h.dropTitles(r.Context(), c.key.Name, r.PathValue("id")))
 	}
 	return removed(w, p)
@@ -60,12 +59,11 @@ func (h *removalHandler) removeAll(ctx context.Context, c *caller, f *store.RunF
 			return n, p
 		}
 		for _, id := range ids {
-			switch p := h.remove(ctx, c, id); {
-			case p != nil && (p.Code == noRun().Code || p.Status == http.StatusGone): // another request has deleted it
-			case p != nil:
-				return n, p
-			default:
+			p := h.remove(ctx, c, id)
+			if p == nil {
 				n++
+			} else if !p.Absent() { // if it is absent, another request has deleted it
+				return n, p
 			}
 		}
 		c.runID = ""

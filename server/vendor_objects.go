@@ -109,9 +109,12 @@ func handedDigest(principal, id string) store.RequestDigest {
 
 // has reports whether the object was in an answer to the principal. It returns an error if the store fails.
 func (h *knownObjects) has(ctx context.Context, principal, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
 	digest := handedDigest(principal, id)
-	if id == "" || h.known.Has(splice.Key(digest), h.now()) {
-		return id != "", nil
+	if h.known.Has(splice.Key(digest), h.now()) {
+		return true, nil
 	}
 	_, err := h.requests.FindRequest(ctx, digest)
 	if lathe.CodeOf(err) == lathe.CodeNotFound {
