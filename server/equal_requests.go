@@ -140,7 +140,7 @@ func (h *planner) findEqualRun(ctx context.Context, a *chat) *runlog.View {
 
 // answerFrom makes the answer with the id, which begins after the first base messages of the existing run v, that of the
 // request.
-func (a *chat) answerFrom(ctx context.Context, v *runlog.View, base int, id runlog.AnswerID) {
+func answerFrom(ctx context.Context, a *chat, v *runlog.View, base int, id runlog.AnswerID) {
 	a.session, a.base = v.State.Run.SessionID, base
 	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
 	a.begin(ctx, id, &a.plan.model.Settings, &a.plan.model.Limits)
@@ -150,7 +150,7 @@ func (a *chat) answerFrom(ctx context.Context, v *runlog.View, base int, id runl
 // messages at that event.
 func (a *chat) attach(ctx context.Context, v *runlog.View, after int64, base int) {
 	run := v.State.Run.RunID
-	a.answerFrom(ctx, v, base, runlog.AnswerID{Run: run, After: v.WaitBefore(base), Once: runlog.NewOnce()})
+	answerFrom(ctx, a, v, base, runlog.AnswerID{Run: run, After: v.WaitBefore(base), Once: runlog.NewOnce()})
 	a.follows = true
 	a.job = job{loop: a.plan.model.Loop, follow: following{run, after}, holds: a.holds}
 }

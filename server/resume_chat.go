@@ -43,7 +43,7 @@ func (h *planner) resumeRun(ctx context.Context, a *chat, run *splice.Stored) (r
 	if id.After == 0 { // the process of the run stopped before the run waited
 		id.Once = runlog.NewOnce()
 	}
-	a.answerFrom(ctx, v, base, id)
+	answerFrom(ctx, a, v, base, id)
 	a.job = job{loop: l, resume: resumption{run.RunID, answers, v.Stepped()}, holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
 	return true, nil
 }

@@ -109,7 +109,7 @@ func everyTool(*lathe.ToolSpec) bool { return true }
 
 // keepText stores the messages that a run added to the conversation, if the answer is text and the client does not receive
 // all of them: a later request that contains the text gets them back.
-func (a *chat) keepText(res *event.Result, own []lathe.Message) {
+func (a *content) keepText(res *event.Result, own []lathe.Message) {
 	status := res.Reason.Status()
 	if !a.keepsText || a.continuesResponse() || status != "completed" && status != "limited" && res.Reason != lathe.ReasonInvalidAnswer {
 		return
