@@ -49,7 +49,7 @@ func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions
 	a.sum, a.after, a.lost = conv.Sum, conv.Last, conv.Lost
 	h.countLost(a.caller, conv.Lost)
 	if conv.Waits != nil {
-		if done, p := h.resumeRun(ctx, a, conv.Waits); done || p != nil {
+		if done, p := h.resumeRun(ctx, a, conv.Waits.RunID); done || p != nil {
 			return p
 		}
 	}
@@ -100,7 +100,7 @@ func (a *chat) passOn() {
 // resumes that run, and done is true.
 func (h *planner) continueOrResume(ctx context.Context, a *chat) (done bool, p *problem) {
 	waits, p := h.responses.continueResponse(ctx, a)
-	if p != nil || waits == nil {
+	if p != nil || waits == "" {
 		return false, p
 	}
 	done, p = h.resumeRun(ctx, a, waits)
@@ -177,7 +177,7 @@ func (h *planner) planRun(ctx context.Context, a *chat, options *requestOptions)
 		a.carriers = h.turns.NewCarriers(ctx, a.hidden(), in.Run.RunID)
 	}
 	a.storeRequest()
-	a.job = job{loop: a.plan.model.Loop, in: in, detach: options.detach, holds: a.holds}
+	a.job = job{loop: a.plan.model.Loop, in: in, detach: options.detach, holds: a.keepOpen}
 	if waits {
 		a.job.note = &waitingNote{h.turns, a.digest()}
 	}

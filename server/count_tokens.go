@@ -97,8 +97,8 @@ func (h *tokenCounter) completeInput(ctx context.Context, c *caller, req *wire.C
 	if p != nil {
 		return p
 	}
-	if waits != nil {
-		v, p := h.viewOther(ctx, c, waits.RunID)
+	if waits != "" {
+		v, p := h.viewOther(ctx, c, waits)
 		if p != nil {
 			return p
 		}

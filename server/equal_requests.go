@@ -152,5 +152,5 @@ func (a *chat) attach(ctx context.Context, v *runlog.View, after int64, base int
 	run := v.State.Run.RunID
 	answerFrom(ctx, a, v, base, runlog.AnswerID{Run: run, After: v.WaitBefore(base), Once: runlog.NewOnce()})
 	a.follows = true
-	a.job = job{loop: a.plan.model.Loop, follow: following{run, after}, holds: a.holds}
+	a.job = job{loop: a.plan.model.Loop, follow: following{run, after}, holds: a.keepOpen}
 }

@@ -19,7 +19,7 @@ import (
 
 // A job says which run answers a request: a suspended run if resume has an id, a run that is executed elsewhere if follow has
 // one, else a new run of in. The plan of the request sets the job, and [earlierRuns.continueRun] makes it that of a run that
-// continues an earlier one. [runStarter.stream] and [runStarter.start] set only out and objects.
+// continues an earlier one. Only out and objects are set while the request is answered.
 type job struct {
 	loop   *loop.Loop
 	in     *loop.Input
@@ -40,8 +40,8 @@ type job struct {
 	out *stream.Writer
 	// objects records the ids of objects of the vendor's account (files, responses) that the answers of the models contain.
 	objects *objectNote
-	// holds reports whether the response is held open while the run is suspended, given the result of the run; nil: it is
-	// not held open.
+	// holds returns true if the response is held open while the run is suspended, given the result of the run, and prepares the
+	// answer for that; nil: it is not held open.
 	holds func(*event.Result) bool
 }
 
@@ -84,18 +84,19 @@ func (j *job) sinks(client []event.Sink) []event.Sink {
 
 // An inflightRun is a run in progress that the request of a client waits for.
 type inflightRun struct {
-	over   chan struct{} // closed when the run has ended or is suspended
-	res    *event.Result // the result; read it only after over is closed
-	cancel context.CancelCauseFunc
-	detach bool
-	id     string
-	among  *inflightRuns // the registry that contains the run; nil: the supervisor tracks the run
-	wake   func()        // called after over is closed; may be nil
+	over       chan struct{} // closed when the run has ended or is suspended
+	res        *event.Result // the result; read it only after over is closed
+	cancel     context.CancelCauseFunc
+	detach     bool   // the run continues without this client
+	wake       func() // called after over is closed; may be nil
+	finishOnce sync.Once
 
-	finishOnce, quitOnce sync.Once
-
-	mu      sync.Mutex
-	clients int // number of clients that wait for the run; at 0 the run is cancelled. Guarded by mu
+	// For a run that a request executes:
+	id       string
+	among    *inflightRuns // the registry that contains the run; nil: another request, or the supervisor, executes it
+	quitOnce sync.Once
+	mu       sync.Mutex
+	clients  int // number of clients that wait for the run; at 0 the run is cancelled. Guarded by mu
 }
 
 var _ engine.Leaver = (*inflightRun)(nil)

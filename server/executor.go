@@ -109,7 +109,7 @@ func startWith(ctx context.Context, x Executor, l *loop.Loop, in *loop.Input) (s
 	return x.Start(ctx, l, in)
 }
 
-func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *caller, n *newRun, key *once) *problem {
+func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *caller, n *newRun, key *idempotencyKey) *problem {
 	id, err := startWith(r.Context(), h.opts.Executor, n.loop, n.in)
 	if err != nil {
 		return h.runFailed(c, err)
@@ -120,7 +120,7 @@ func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *ca
 			return p
 		}
 	}
-	return h.created(w, r, c, id, n.status)
+	return h.answerCreated(w, r, c, id, n.status)
 }
 
 // cancelStepped notifies the executor of a stored cancel request, and waits at most logTimeout until the run has ended. Its

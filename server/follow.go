@@ -25,9 +25,9 @@ func (ex *runStarter) holdFor(c *caller, j *job, res *event.Result) time.Duratio
 	return c.setup.Hold
 }
 
-// holds reports whether the response may be held open: the run waits for an approval and for no result of the client. If
-// so, it sets a.follows.
-func (a *chat) holds(res *event.Result) bool {
+// keepOpen returns true if the response may be held open: if the run waits for an approval and for no result of the client. The
+// answer then follows the run.
+func (a *chat) keepOpen(res *event.Result) bool {
 	if res.Reason != lathe.ReasonAwaitingApproval || len(a.theirs(res.Pending)) > 0 {
 		return false
 	}
@@ -40,7 +40,7 @@ func (a *chat) holds(res *event.Result) bool {
 // longer. The caller must call the returned function once: it stops following.
 func (ex *runStarter) follow(ctx context.Context, c *caller, to following, hold time.Duration, wake func(), sinks []event.Sink) (*inflightRun, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &inflightRun{over: make(chan struct{}), id: to.id, detach: true, cancel: func(error) { cancel() }, wake: wake}
+	f := &inflightRun{over: make(chan struct{}), detach: true, cancel: func(error) { cancel() }, wake: wake}
 	w := newWatch(ex.runViews, to.id, to.after, untilPaused)
 	own := *c // a copy: the goroutine of the request changes *c
 	gone := make(chan struct{})

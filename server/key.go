@@ -181,7 +181,6 @@ func (c *caller) keysAfter(after string, limit int) (page []*Key, next string) {
 	return keys, ""
 }
 
-// hash returns the SHA-256 of the secret of a configured key.
 func (k *Key) hash() [sha256.Size]byte {
 	if k.Secret.IsZero() {
 		return k.Hash

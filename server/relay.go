@@ -22,7 +22,7 @@ func (c *access) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []stri
 // unchanged, it appends the encoded deltas instead.
 func (a *chat) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
 	a.bytesSent, a.wroteText = true, true
-	a.job.objects.relayed(raw.Bytes)
+	a.job.objects.addRelayed(raw.Bytes)
 	a.reencodes = a.reencodes || !raw.Sound
 	if a.reencodes {
 		for _, d := range raw.Deltas {

@@ -12,6 +12,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
+// The state of one answer is in layers of types, each of which embeds the one below: members, request, exchange (with the plan
+// and the job), content (which encodes the answer) and chat (its stream).
+
 // A request is one request for a model's answer, on any wire, and what its client supports.
 type request struct {
 	handler        *planner
@@ -33,7 +36,7 @@ type request struct {
 }
 
 // An exchange is a request and its plan: the run that answers the request, which is new, resumed or attached to. planChat sets
-// its fields. A run that is found or continued later ([earlierRuns.repeated], spliceResumed) changes job, base and continues.
+// its fields. A run that is found or continued later ([earlierRuns.answerRepeated], spliceResumed) changes job, base and continues.
 type exchange struct {
 	request
 	plan      // plan.in is the input of job

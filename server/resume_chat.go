@@ -7,7 +7,6 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
-	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -17,7 +16,7 @@ import (
 // resumeRun sets the job of the request to resume the run, which waits for the results at the end of the conversation. It returns
 // false if the run no longer waits for them; the request then begins a new run. A resumed run stays locked until a.unlock is
 // called.
-func (h *planner) resumeRun(ctx context.Context, a *chat, run *splice.Stored) (resumed bool, p *problem) {
+func (h *planner) resumeRun(ctx context.Context, a *chat, run string) (resumed bool, p *problem) {
 	if a.compacts() {
 		return false, conflict("response_in_progress", "The response that the request goes on from waits: continue it before it is compacted.")
 	}
@@ -26,7 +25,7 @@ func (h *planner) resumeRun(ctx context.Context, a *chat, run *splice.Stored) (r
 			a.unlock()
 		}
 	}()
-	v, answers, p := h.loadWaiting(ctx, a, run.RunID)
+	v, answers, p := h.loadWaiting(ctx, a, run)
 	if p != nil {
 		return false, p
 	}
@@ -39,12 +38,12 @@ func (h *planner) resumeRun(ctx context.Context, a *chat, run *splice.Stored) (r
 		return false, p
 	}
 	base := len(v.State.Messages)
-	id := runlog.AnswerID{Run: run.RunID, After: v.WaitBefore(base)}
+	id := runlog.AnswerID{Run: run, After: v.WaitBefore(base)}
 	if id.After == 0 { // the process of the run stopped before the run waited
 		id.Once = runlog.NewOnce()
 	}
 	answerFrom(ctx, a, v, base, id)
-	a.job = job{loop: l, resume: resumption{run.RunID, answers, v.Stepped()}, holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
+	a.job = job{loop: l, resume: resumption{run, answers, v.Stepped()}, holds: a.keepOpen, note: &waitingNote{h.turns, a.digest()}}
 	return true, nil
 }
 

@@ -21,7 +21,7 @@ import (
 //   - Before the first such call of a run, the gateway records in the store that this run answers the request.
 //     The request is identified by a digest. See [tracked].
 //   - If a request finds a record whose run is active, it waits for the end of that run and gets its answer. If the
-//     run has ended with an answer that no client received, the request gets that answer. See [earlierRuns.repeated].
+//     run has ended with an answer that no client received, the request gets that answer. See [earlierRuns.answerRepeated].
 //   - If the run failed, or was cancelled because its client left, a new run continues it: the new run takes over the
 //     calls and their results, and calls the model next. See [earlierRuns.takeOver].
 //   - If several requests arrive before there is a record, the run of one of them is recorded. The runs of the others end

@@ -25,9 +25,9 @@ type answerer interface {
 	execute() (lost bool)
 }
 
-// repeated writes the answer of an earlier run if the request of j repeats the request of that run. It returns false, and has
+// answerRepeated writes the answer of an earlier run if the request of j repeats the request of that run. It returns false, and has
 // written nothing of an answer, if the request needs a new run.
-func (er *earlierRuns) repeated(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, answer answerer) bool {
+func (er *earlierRuns) answerRepeated(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, answer answerer) bool {
 	t := j.track
 	if t == nil || t.requiresNew || j.resume.id != "" || j.follow.id != "" {
 		return false

@@ -9,7 +9,7 @@ import (
 
 // deleteRun handles DELETE /api/runs/{id}: it deletes a run that has ended or is suspended from the store.
 func (h *removalHandler) deleteRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	return removed(w, h.remove(r.Context(), c, r.PathValue("id")))
+	return answerRemoved(w, h.remove(r.Context(), c, r.PathValue("id")))
 }
 
 // deleteSession handles DELETE /api/sessions/{id}: it deletes all runs of the caller's session and its title. Sessions of
@@ -22,7 +22,7 @@ func (h *removalHandler) deleteSession(w http.ResponseWriter, r *http.Request, c
 	if p == nil {
 		p = h.storeFailed(c, h.dropTitles(r.Context(), c.key.Name, r.PathValue("id")))
 	}
-	return removed(w, p)
+	return answerRemoved(w, p)
 }
 
 // deletePrincipal handles DELETE /api/principals/{name}: it deletes all runs of the principal, and what the store retains
@@ -39,11 +39,10 @@ func (h *removalHandler) deletePrincipal(w http.ResponseWriter, r *http.Request,
 	if p == nil {
 		p = h.storeFailed(c, h.dropTitles(r.Context(), name, ""))
 	}
-	return removed(w, p)
+	return answerRemoved(w, p)
 }
 
-// removed writes 204, or returns p if it is not nil.
-func removed(w http.ResponseWriter, p *problem) *problem {
+func answerRemoved(w http.ResponseWriter, p *problem) *problem {
 	if p != nil {
 		return p
 	}

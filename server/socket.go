@@ -116,7 +116,7 @@ func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller
 	var err error
 	s.ws, err = websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled,
 		InsecureSkipVerify: true, // the middleware has checked the origin
-		OnPingReceived:     func(context.Context, []byte) bool { return s.pinged() }})
+		OnPingReceived:     func(context.Context, []byte) bool { return s.countPing() }})
 	if err != nil {
 		return nil // Accept has written the response
 	}
@@ -341,8 +341,8 @@ type pingCount struct {
 	n     int
 }
 
-// pinged counts a ping and reports whether the server replies to it. If there are too many, pinged ends the connection.
-func (s *socket) pinged() bool {
+// countPing counts a ping and returns whether the server replies to it. If there are too many, it ends the connection.
+func (s *socket) countPing() bool {
 	now := time.Now()
 	if now.Sub(s.pings.since) >= pingWindow {
 		s.pings = pingCount{since: now}

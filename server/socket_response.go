@@ -23,8 +23,9 @@ func (s *socket) keep(id string, r *earlierResponse) {
 	}
 }
 
-// find returns the last response of the connection if it has the id; else nil. s may be nil.
-func (s *socket) find(id string) *earlierResponse {
+// refer returns the last response of the connection, which the current message continues, if it has the id; else nil. s may be
+// nil.
+func (s *socket) refer(id string) *earlierResponse {
 	if s == nil || s.last == nil || s.lastID != id {
 		return nil
 	}

@@ -93,8 +93,7 @@ func percentile(values []int64, p int) int64 {
 	return values[(len(values)*p+99)/100-1]
 }
 
-// called adds a model call to the row.
-func (r *statRow) called(c *store.CallSummary) {
+func (r *statRow) addCall(c *store.CallSummary) {
 	if r.Model == nil {
 		r.Model = &callStats{}
 	}
@@ -106,16 +105,14 @@ func (r *statRow) called(c *store.CallSummary) {
 	}
 }
 
-// executed adds a tool call to the row.
-func (r *statRow) executed(t *store.ToolTiming) {
+func (r *statRow) addTool(t *store.ToolTiming) {
 	if r.Tool == nil {
 		r.Tool = &callStats{}
 	}
 	r.Tool.add(t.Success, t.LatencyMS, 0)
 }
 
-// began adds a run to the row.
-func (r *statRow) began(s *store.RunSummary) {
+func (r *statRow) addRun(s *store.RunSummary) {
 	r.Runs++
 	if s.Status == lathe.ReasonInternal.Status() {
 		r.Failed++
@@ -137,17 +134,17 @@ type statsTable struct {
 // addRun adds a run and returns its time.
 func (t *statsTable) addRun(r *store.RunSummary) time.Time {
 	t.targets[r.RunID] = r.Target
-	t.Total.began(r)
+	t.Total.addRun(r)
 	if t.model+t.tool == "" {
-		t.bucket(r.Started).began(r)
+		t.bucket(r.Started).addRun(r)
 	}
-	named(t.reasons, cmp.Or(string(r.Reason), r.Status)).Runs++
-	named(t.statuses, r.Status).Runs++
-	named(t.keys, r.Principal).Runs++
-	named(t.models, cmp.Or(r.Target, r.Model)).Runs++
+	rowOf(t.reasons, cmp.Or(string(r.Reason), r.Status)).Runs++
+	rowOf(t.statuses, r.Status).Runs++
+	rowOf(t.keys, r.Principal).Runs++
+	rowOf(t.models, cmp.Or(r.Target, r.Model)).Runs++
 	for _, tool := range r.Tools {
 		if t.tools[tool] != nil || len(t.tools) < maxStatTools {
-			named(t.tools, tool).Runs++
+			rowOf(t.tools, tool).Runs++
 		}
 	}
 	return r.Started
@@ -156,16 +153,16 @@ func (t *statsTable) addRun(r *store.RunSummary) time.Time {
 // addCall adds a model call with its tool calls and returns its time. The runs were added before.
 func (t *statsTable) addCall(m *store.CallSummary) time.Time {
 	bucket, name := t.bucket(m.Time), cmp.Or(t.targets[m.RunID], m.Model)
-	t.Total.called(m)
-	named(t.models, name).called(m)
+	t.Total.addCall(m)
+	rowOf(t.models, name).addCall(m)
 	if t.tool == "" && (t.model == "" || t.model == name) {
-		bucket.called(m)
+		bucket.addCall(m)
 	}
 	for _, call := range m.Tools {
-		t.Total.executed(&call)
-		named(t.tools, call.Tool).executed(&call)
+		t.Total.addTool(&call)
+		rowOf(t.tools, call.Tool).addTool(&call)
 		if t.model == "" && (t.tool == "" || t.tool == call.Tool) {
-			bucket.executed(&call)
+			bucket.addTool(&call)
 		}
 	}
 	return m.Time
@@ -176,8 +173,8 @@ func (t *statsTable) bucket(at time.Time) *statRow {
 	return &t.Buckets[max(0, min(int(at.Sub(t.Since)/t.step), len(t.Buckets)-1))]
 }
 
-// named returns the row with the name. It adds the row if none exists.
-func named(rows statRows, name string) *statRow {
+// rowOf returns the row with the name. It adds the row if none exists.
+func rowOf(rows statRows, name string) *statRow {
 	r := rows[name]
 	if r == nil {
 		r = &statRow{Name: name}
@@ -186,7 +183,6 @@ func named(rows statRows, name string) *statRow {
 	return r
 }
 
-// calls returns the number of calls that the row counts.
 func (r *statRow) calls() int {
 	switch {
 	case r.Model != nil:

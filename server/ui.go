@@ -33,12 +33,13 @@ func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) *p
 	defer func() { u.unlock() }()
 	x := &uiAnswer{h, w, r, u}
 	for n := range maxContinued {
-		if h.earlier.repeated(w, r, &u.job, u, x) {
+		if h.earlier.answerRepeated(w, r, &u.job, u, x) {
 			return nil
 		}
 		p := h.resumeSuspended(r.Context(), c, u)
-		if p != nil && p.Code == ownedElsewhere().Code && u.job.track != nil && n == 0 {
-			continue // an equal request has resumed the run meanwhile
+		wasResumed := p != nil && p.Code == ownedElsewhere().Code // by an equal request
+		if wasResumed && u.job.track != nil && n == 0 {
+			continue
 		}
 		if p == nil && !u.hasRun() { // no suspended run waits for this request
 			p = h.planUI(r.Context(), c, u)

@@ -126,7 +126,6 @@ func (h *knownObjects) has(ctx context.Context, principal, id string) (bool, err
 	return err == nil, err
 }
 
-// put records that the object was in the answer of the run.
 func (h *knownObjects) put(ctx context.Context, principal, id, runID string) error {
 	digest := handedDigest(principal, id)
 	err := h.requests.PutRequest(ctx, digest, runID, "")
@@ -191,8 +190,8 @@ func (n *objectNote) add(o vendor.Object) bool {
 	return len(n.ids) < maxNotedObjects
 }
 
-// relayed adds the objects in relayed bytes: a whole answer, or events of a stream. n may be nil.
-func (n *objectNote) relayed(raw []byte) {
+// addRelayed adds the objects in relayed bytes: a whole answer, or events of a stream. n may be nil.
+func (n *objectNote) addRelayed(raw []byte) {
 	if n == nil {
 		return
 	}
