@@ -356,7 +356,7 @@ func (a *chat) keepTurns(res *event.Result, calls []lathe.ToolCall) {
 		waits = a.caller.runID
 	}
 	own = own[leadingResults(own):] // without the results of calls that the previous answer returned to the client
-	turns.KeepCalls(a.calls.ids, lastTurn(res), a.sum, a.after, calls, waits, own, a.job.loop.Retention())
+	turns.KeepCalls(a.calls.ids, lastTurn(res), a.sum, a.lastKey, calls, waits, own, a.job.loop.Retention())
 }
 
 // handedOver returns the calls that the client is to execute after the run ended with res, with the names and ids that the

@@ -46,7 +46,7 @@ func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions
 	if !changed && !conv.Changed {
 		a.relayBody()
 	}
-	a.sum, a.after, a.lost = conv.Sum, conv.Last, conv.Lost
+	a.sum, a.lastKey, a.lost = conv.Sum, conv.Last, conv.Lost
 	h.countLost(a.caller, conv.Lost)
 	if conv.Waits != nil {
 		if done, p := h.resumeRun(ctx, a, conv.Waits.RunID); done || p != nil {

@@ -43,7 +43,7 @@ type exchange struct {
 	job       job
 	base      int        // number of messages of the run's history before the run
 	sum       splice.Sum // digest of the conversation that the client sent
-	after     splice.Key // key of the last hidden turn that was spliced into the conversation
+	lastKey   splice.Key // key of the last hidden turn that was spliced into the conversation
 	lost      int        // number of hidden turns that could not be spliced into the conversation
 	keepsText bool       // if the answer is text, it is stored together with the hidden turns before it
 	continues string     // the id of the run that this run continues

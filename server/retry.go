@@ -43,9 +43,9 @@ type tracked struct {
 	messages []lathe.Message // of the request
 	digest   store.RequestDigest
 	// durable is set if the run continues when its client leaves or its process stops. Such a run is recorded at its start.
-	durable     bool
-	requiresNew bool // the client requires a new run
-	before      bool // the request arrived before the answer of the earlier run was delivered; set by the lookup
+	durable       bool
+	requiresNew   bool // the client requires a new run
+	arrivedBefore bool // the request arrived before the answer of the earlier run was delivered; set by the lookup
 	// continued is the number of runs in the chain that the run continues. failed is the error code of the last of them;
 	// "": it did not fail.
 	continued int
@@ -113,12 +113,12 @@ func (c *access) hasTool(allow []string, kind func(*lathe.ToolSpec) bool) bool {
 }
 
 // Record implements [engine.Recorder]. An error ends the run before the call is executed.
-func (t *tracked) Record(ctx context.Context, e event.Event) error { return t.take(ctx, &e) }
+func (t *tracked) Record(ctx context.Context, e event.Event) error { return t.recordAt(ctx, &e) }
 
 // Emit implements [event.Sink]. When the run has ended, Emit stores its result for repetitions, or removes the record if
 // the run was never stored.
 func (t *tracked) Emit(ctx context.Context, e event.Event) {
-	if t.take(ctx, &e) != nil { // an engine without a store does not call Record
+	if t.recordAt(ctx, &e) != nil { // an engine without a store does not call Record
 		t.cancel()
 	}
 	switch d := e.Data.(type) {
@@ -153,8 +153,8 @@ func (t *tracked) withdraw(ctx context.Context) {
 	t.forget()
 }
 
-// take makes the record: at the first event of a durable run, before the first call that may write of any other.
-func (t *tracked) take(ctx context.Context, e *event.Event) error {
+// recordAt makes the record when the run needs it: at the first event of a durable run, before the first call that may write of any other.
+func (t *tracked) recordAt(ctx context.Context, e *event.Event) error {
 	switch d := e.Data.(type) {
 	case *event.RunStarted, *event.RunResumed:
 		if !t.durable {

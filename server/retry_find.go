@@ -122,7 +122,7 @@ func (l *lookup) look(ctx context.Context) nextLook {
 		l.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", t.caller.requestID, "code", lathe.CodeOf(err))
 		t.lookupFailed()
 		return lookDone
-	case record.Delivered && !t.before && waited+l.opts.Limits.RepeatWindow <= record.DeliveredAge:
+	case record.Delivered && !t.arrivedBefore && waited+l.opts.Limits.RepeatWindow <= record.DeliveredAge:
 		return l.delivered(&record, waited)
 	}
 	e, p := l.followEarlier(ctx, t, record.RunID)
@@ -130,7 +130,7 @@ func (l *lookup) look(ctx context.Context) nextLook {
 		return l.missing(&record, p)
 	}
 	if !e.completed() {
-		t.before = true // the earlier run had no answer yet, so none was delivered
+		t.arrivedBefore = true // the earlier run had no answer yet, so none was delivered
 	}
 	return l.judge(ctx, e, &record, delivered)
 }
