@@ -130,8 +130,8 @@ func (t *approvalTaker) take(ctx context.Context, v *runlog.View, answer wire.Ap
 		p = t.decide(ctx, v, call, answer)
 	}
 	isRepeated := p != nil && p.Code == "already_decided"
-	if isRepeated && !(req.Answered && contradicts(p, answer.Approve)) {
-		return nil
+	if isRepeated && (!req.Answered || !contradicts(p, answer.Approve)) {
+		return nil // the answer repeats the decision, or is part of an older conversation
 	}
 	return p
 }
@@ -149,7 +149,6 @@ func (t *approvalTaker) storeResults(ctx context.Context, v *runlog.View) (p *pr
 	return p
 }
 
-// decide stores the answer of the request to the approval of one call.
 func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
 	open := v.OpenCall(call)
 	if open == nil || !open.Asked {
@@ -163,7 +162,6 @@ func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string,
 	return p
 }
 
-// attach makes the run of the calls answer the request.
 func (t *approvalTaker) attach(ctx context.Context) (done bool, p *problem) {
 	a := t.chat
 	v, p := t.view(ctx, a.caller, t.run)
@@ -209,5 +207,4 @@ func beforeDecisions(v *runlog.View, answers []wire.ApprovalAnswer) (after int64
 	return after, base
 }
 
-// inputs returns the handler that stores external input of runs.
 func (h *planner) inputs() *inputHandler { return &inputHandler{h.runStarter} }

@@ -97,7 +97,8 @@ func (c *caller) budgetOwners() (owners []budgetOwner) {
 // value of next.
 func (c *caller) boundsPage(day, after string, limit int) (page []store.Bound, next string, ok bool) {
 	kind, name, ok := strings.Cut(after, ":")
-	if after != "" && (!ok || kind != store.AccountKey && kind != store.AccountGroup) {
+	isKind := kind == store.AccountKey || kind == store.AccountGroup
+	if after != "" && !(ok && isKind) {
 		return nil, "", false
 	}
 	n := 0

@@ -21,13 +21,13 @@ func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, 
 	if p != nil {
 		return p
 	}
-	defer func() { a.unlock() }()
+	defer func() { a.unlock() }() // [chatAnswer.takeOver] replaces a.unlock
 	if a.preparesOnly {
 		return h.warmUp(w, a)
 	}
 	x := &chatAnswer{h, w, r, a}
 	for range maxContinued {
-		if h.earlier.repeated(w, r, &a.job, a.enc, x) || !x.execute() {
+		if h.earlier.answerRepeated(w, r, &a.job, a.enc, x) || !x.execute() {
 			return nil
 		}
 		a.restart(r.Context())
@@ -56,7 +56,7 @@ func (a *wholeAnswer) AppendEvent(dst []byte, e *event.Event) []byte {
 // AppendRaw implements [stream.RawEncoder]. It appends nothing. If the response of the model server can be returned to the client
 // unchanged, AppendRaw stores it for AppendEnd.
 func (a *wholeAnswer) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
-	a.job.objects.relayed(raw.Bytes)
+	a.job.objects.addRelayed(raw.Bytes)
 	if raw.Sound {
 		a.whole = bytes.Clone(raw.Bytes)
 	}

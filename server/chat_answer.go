@@ -49,7 +49,9 @@ type relayedAnswer struct {
 	whole     []byte // the body of the model server's response, for an answer that is not streamed
 }
 
-// progress is the state of an answer that is written piece by piece.
+// progress is the state of an answer that is written piece by piece. A text is separated from the one before it by nothing if
+// another element is between them (splitText), by a blank line if it is of another turn or kind, and by a newline if an element
+// is between them that the client does not see (gap). Methods that append elements set splitText or gap; text resets both.
 type progress struct {
 	wroteText bool            // the answer contains text
 	kind      lathe.DeltaKind // the kind of the last text
@@ -80,13 +82,13 @@ func (a *content) begin(ctx context.Context, id runlog.AnswerID, settings *lathe
 func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 	a.unlock()
 	a.last = max(a.last, e.ID)
-	writes := !a.bytesSent && !a.broken // if bytesSent, AppendRaw has written the event; if broken, the stream has ended
-	if writes && a.follows {            // before the carriers get the turn, because the carrier of the turns before may be written here
+	isSkipped := a.bytesSent || a.broken // AppendRaw has written the event, or the stream has ended
+	if a.follows && !isSkipped {         // before the carriers get the turn, because the carrier of the turns before may be written here
 		dst = a.appendRest(dst, e)
-		writes = a.followed.note(e.Data, a.protocol.ordered && getsData(&a.content))
+		isSkipped = !a.followed.note(e.Data, a.protocol.ordered && getsData(&a.content))
 	}
 	a.carriers.Note(e)
-	if !writes {
+	if isSkipped {
 		return dst
 	}
 	switch d := e.Data.(type) {
@@ -127,7 +129,8 @@ func (a *content) live(dst []byte, turn int, kind lathe.DeltaKind, text string) 
 	if a.lastTurnOnly || text == "" {
 		return dst
 	}
-	if a.wroteText && a.turn == turn && a.kind != kind && !a.splitText && !a.gap {
+	isJoined := a.wroteText && a.turn == turn && !a.splitText && !a.gap
+	if isJoined && a.kind != kind {
 		dst = a.writer.AppendDelta(a.lead(dst), lathe.Delta{Kind: lathe.DeltaText, Text: between})
 	}
 	a.kind = kind
@@ -151,7 +154,8 @@ func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 	case lathe.DeltaPart:
 		dst = a.lead(dst)
 		own := d.Name == string(a.protocol.Wire())
-		a.splitText, a.gap = a.splitText || own, a.gap || !own
+		a.splitText = a.splitText || own
+		a.gap = a.gap || !own
 		if o, ok := d.Part.(lathe.Opaque); ok && !own {
 			a.unshown = append(a.unshown, "answer."+rawjson.TextAt(o.JSON, "type"))
 		}
@@ -185,7 +189,8 @@ func (a *content) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []by
 		dst = a.lead(dst)
 	}
 	dst = a.calls.appendPiece(dst, turn, d)
-	a.gap = a.wroteText && a.turn == turn && (a.calls.begun == nil || !a.protocol.ordered) // otherwise the piece of the call is itself an element between the texts
+	isElement := a.calls.begun != nil && a.protocol.ordered // the piece of the call is itself an element between the texts
+	a.gap = a.wroteText && a.turn == turn && !isElement
 	return dst
 }
 
@@ -207,7 +212,8 @@ func (a *content) lead(dst []byte) []byte {
 		}
 	}
 	if d := a.signature; d != nil {
-		a.signature, a.splitText = nil, a.splitText || a.protocol.ordered
+		a.signature = nil
+		a.splitText = a.splitText || a.protocol.ordered
 		dst = a.writer.AppendDelta(dst, *d)
 	}
 	return dst
@@ -234,7 +240,6 @@ func (a *content) text(dst []byte, turn int, text string) []byte {
 
 func isSpace(c byte) bool { return strings.IndexByte(" \n\t\r", c) >= 0 }
 
-// lastEvent returns the id of the last event that was passed to AppendEvent.
 func (a *chat) lastEvent() int64 { return a.last }
 
 // AppendKeepAlive implements [stream.Encoder]. The bytes that it appends are ignored by clients.
@@ -298,7 +303,6 @@ func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCal
 	return dst
 }
 
-// added returns the messages that the run added to its conversation.
 func (a *exchange) added(res *event.Result) []lathe.Message {
 	return afterMessages(res.History, a.base)
 }
@@ -306,10 +310,7 @@ func (a *exchange) added(res *event.Result) []lathe.Message {
 // finish returns the end of the answer: the finish reason, the usage, and the calls that the client is to execute. It also
 // stores what a later request needs to continue the conversation.
 func (a *chat) finish(res *event.Result) *lathe.Finish {
-	f := &lathe.Finish{Usage: res.Usage, Reason: lathe.FinishStop}
-	if !a.stored && res.Reason != lathe.ReasonAwaitingApproval && a.equal != (requestSum{}) {
-		a.handler.turns.Forget(a.equal.key()) // a later equal request begins a new run
-	}
+	f := &lathe.Finish{Usage: res.Usage, Reason: finishReason(res)}
 	if res.Cost > 0 {
 		f.ProviderCost = &res.Cost
 	}
@@ -317,37 +318,45 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 		f.Usage, f.ProviderCost = res.Trace[n-1].Usage, nil
 	}
 	f.Message.Role = lathe.RoleAssistant
-	own := a.added(res)
-	if calls := a.handedOver(res); len(calls) > 0 {
+	calls := a.handedOver(res)
+	for _, call := range calls {
 		f.Reason = lathe.FinishToolCalls
-		for _, call := range calls {
-			f.Message.Parts = append(f.Message.Parts, call)
-		}
-		if a.stored {
-			return f
-		}
-		waits := ""
-		if res.Reason != lathe.ReasonClientToolCalls {
-			waits = a.caller.runID
-		}
-		own = own[leadingResults(own):] // without the results of calls that the previous answer returned to the client
-		a.handler.turns.KeepCalls(a.calls.ids, lastTurn(res), a.sum, a.after, calls, waits, own, a.job.loop.Retention())
-		return f
+		f.Message.Parts = append(f.Message.Parts, call)
 	}
 	if !a.stored {
-		a.keepText(res, own)
-	}
-	switch res.Reason {
-	case lathe.ReasonLength:
-		f.Reason = lathe.FinishLength
-	case lathe.ReasonContentFilter:
-		f.Reason = lathe.FinishContentFilter
-	default:
-		if res.Reason.Status() == "limited" && res.Answer == "" {
-			f.Reason = lathe.FinishLength
-		}
+		a.keepTurns(res, calls)
 	}
 	return f
+}
+
+// finishReason returns the finish reason of a run that returns no calls to the client.
+func finishReason(res *event.Result) lathe.FinishReason {
+	switch {
+	case res.Reason == lathe.ReasonContentFilter:
+		return lathe.FinishContentFilter
+	case res.Reason == lathe.ReasonLength, res.Reason.Status() == "limited" && res.Answer == "":
+		return lathe.FinishLength
+	}
+	return lathe.FinishStop
+}
+
+// keepTurns stores the hidden turns of the answer, for the request that sends the results of calls or contains the text.
+func (a *chat) keepTurns(res *event.Result, calls []lathe.ToolCall) {
+	turns := a.handler.turns
+	if res.Reason != lathe.ReasonAwaitingApproval && a.equal != (requestSum{}) {
+		turns.Forget(a.equal.key()) // a later equal request begins a new run
+	}
+	own := a.added(res)
+	if len(calls) == 0 {
+		a.keepText(res, own)
+		return
+	}
+	waits := ""
+	if res.Reason != lathe.ReasonClientToolCalls {
+		waits = a.caller.runID
+	}
+	own = own[leadingResults(own):] // without the results of calls that the previous answer returned to the client
+	turns.KeepCalls(a.calls.ids, lastTurn(res), a.sum, a.lastKey, calls, waits, own, a.job.loop.Retention())
 }
 
 // handedOver returns the calls that the client is to execute after the run ended with res, with the names and ids that the
@@ -423,7 +432,6 @@ type turnReport struct {
 	Usage  lathe.Usage        `json:"usage"`
 }
 
-// drop adds the path of a member that was dropped.
 func (r *report) drop(path string) {
 	if !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
 		r.Dropped = append(r.Dropped, path)

@@ -16,8 +16,14 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// planChat sets the plan and the job of a request for an answer: a new run with the hidden turns spliced into its
-// conversation, or an existing run that the request resumes or attaches to.
+// planChat sets the plan and the job of a request for an answer. An existing run answers the request
+//
+//   - if the request answers an approval of that run (takeApprovals),
+//   - if the run waits for the results of client calls in the request, and the request names its response (continueOrResume) or
+//     has its calls (resumeRun),
+//   - if an equal request began the run and it waits for an approval (attachEqual).
+//
+// Otherwise it is a new run, with the hidden turns spliced into its conversation.
 func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions) *problem {
 	if p := h.planInput(ctx, a, options); p != nil {
 		return p
@@ -26,7 +32,7 @@ func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions
 		return p
 	}
 	a.passOn()
-	moved := returnReasoning(a)
+	changed := returnReasoning(a)
 	if done, p := h.continueOrResume(ctx, a); done || p != nil {
 		return p
 	}
@@ -37,13 +43,13 @@ func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions
 	if p != nil {
 		return p
 	}
-	if !conv.Changed && !moved {
+	if !changed && !conv.Changed {
 		a.relayBody()
 	}
-	a.sum, a.after, a.lost = conv.Sum, conv.Last, conv.Lost
+	a.sum, a.lastKey, a.lost = conv.Sum, conv.Last, conv.Lost
 	h.countLost(a.caller, conv.Lost)
 	if conv.Waits != nil {
-		if done, p := h.resumeRun(ctx, a, conv.Waits); p != nil || done {
+		if done, p := h.resumeRun(ctx, a, conv.Waits.RunID); done || p != nil {
 			return p
 		}
 	}
@@ -81,7 +87,8 @@ func (h *planner) planInput(ctx context.Context, a *chat, options *requestOption
 
 // passOn sets the members of the request that the model server gets unchanged and, if the request is relayed, the relay.
 func (a *chat) passOn() {
-	if a.in.Overrides = a.passed; !a.plan.relayed {
+	a.in.Overrides = a.passed
+	if !a.plan.relayed {
 		return
 	}
 	runinput.Of(&a.in).Relay = &lathe.Relay{Wire: a.protocol.Wire(), Stream: a.req.Stream, Opaque: a.req.Foreign != nil || a.req.N != 1}
@@ -93,10 +100,11 @@ func (a *chat) passOn() {
 // resumes that run, and done is true.
 func (h *planner) continueOrResume(ctx context.Context, a *chat) (done bool, p *problem) {
 	waits, p := h.responses.continueResponse(ctx, a)
-	if p != nil || waits == nil {
+	if p != nil || waits == "" {
 		return false, p
 	}
-	if done, p = h.resumeRun(ctx, a, waits); p == nil && !done {
+	done, p = h.resumeRun(ctx, a, waits)
+	if p == nil && !done {
 		p = noResponse(http.StatusBadRequest, "previous_response_id")
 	}
 	return done, p
@@ -135,7 +143,7 @@ func (h *planner) attachEqual(ctx context.Context, a *chat) bool {
 	if !h.mayWait(a) {
 		return false
 	}
-	v := h.equalRun(ctx, a)
+	v := h.findEqualRun(ctx, a)
 	if v == nil || a.requiresNew {
 		return false
 	}
@@ -146,7 +154,8 @@ func (h *planner) attachEqual(ctx context.Context, a *chat) bool {
 
 // mayWait reports whether the run of the request may be suspended until an approver decides.
 func (h *planner) mayWait(a *chat) bool {
-	return h.opts.Index != nil && !a.plan.relayed && h.asks(&a.settings)
+	mayAsk := h.opts.Approvals != nil && a.settings.ToolUseMode != lathe.ModeDisabled
+	return mayAsk && h.opts.Index != nil && !a.plan.relayed
 }
 
 // planRun sets the job of a new run. A run that returns calls to the client ends there, and the results of the calls come
@@ -168,7 +177,7 @@ func (h *planner) planRun(ctx context.Context, a *chat, options *requestOptions)
 		a.carriers = h.turns.NewCarriers(ctx, a.hidden(), in.Run.RunID)
 	}
 	a.storeRequest()
-	a.job = job{loop: a.plan.model.Loop, in: in, detach: options.detach, holds: a.holds}
+	a.job = job{loop: a.plan.model.Loop, in: in, detach: options.detach, holds: a.keepOpen}
 	if waits {
 		a.job.note = &waitingNote{h.turns, a.digest()}
 	}
@@ -177,16 +186,11 @@ func (h *planner) planRun(ctx context.Context, a *chat, options *requestOptions)
 	}
 }
 
-// asks reports whether a run with these settings may request an approval.
-func (h *planner) asks(s *lathe.Settings) bool {
-	return h.opts.Approvals != nil && s.ToolUseMode != lathe.ModeDisabled
-}
-
 // restore returns the conversation of the request as the model receives it: hidden turns are spliced in, and carriers,
 // calls of this server and compaction items are replaced by their content. If the request asks for a compaction, a message
 // that asks for the summary is added at the end. restore checks the size of the conversation and reserves its memory.
 func (h *planner) restore(ctx context.Context, a *chat) (*splice.Spliced, *problem) {
-	a.keepsText = !a.plan.relayed && a.caller.hasTools()
+	a.keepsText = !a.plan.relayed && a.caller.hasTool(nil, everyTool)
 	conv := h.conversationOf(ctx, a)
 	if conv.Failed == nil {
 		h.turns.Open(ctx, a.hidden(), conv)
@@ -230,7 +234,7 @@ func (a *exchange) accept(ctx context.Context) *problem {
 	if p := a.acceptCompaction(ctx); p != nil {
 		return p
 	}
-	if p := a.sort(m, relayed); p != nil {
+	if p := a.divide(m, relayed); p != nil {
 		return p
 	}
 	objects := objectsIn(a.req.Body)
@@ -240,8 +244,11 @@ func (a *exchange) accept(ctx context.Context) *problem {
 	if p := a.handler.objects.check(ctx, a.caller, objects); p != nil {
 		return p
 	}
-	if p := a.acceptHosted(); p != nil || relayed {
+	if p := a.acceptHosted(); p != nil {
 		return p
+	}
+	if relayed {
+		return nil
 	}
 	if m.Loop.Wire() != a.protocol.Wire() && a.req.Updated != nil {
 		a.req.Sampling, a.lastTurnOnly = *a.req.Updated, wantsJSON(a.req.Updated.ResponseFormat)

@@ -42,7 +42,6 @@ const (
 	relayTimeout = 10 * time.Second // time in which the owner must send its response headers
 )
 
-// check returns an error if the configuration of the cluster is not valid.
 func (c *Cluster) check() error {
 	if key := c.Key.Reveal(); key != "" && len(key) < middleware.MinToken {
 		return fmt.Errorf("the cluster's key is shorter than %d characters", middleware.MinToken)
@@ -63,9 +62,7 @@ func (c *Cluster) check() error {
 // authenticate returns a problem unless the request has the key of the cluster.
 func (c *Cluster) authenticate(r *http.Request) *problem {
 	var tokens middleware.Tokens
-	if c.Key.Reveal() != "" {
-		tokens.AddUnchecked("cluster", c.Key) // check has refused a key that is too short
-	}
+	tokens.AddUnchecked("cluster", c.Key) // check has refused a key that is too short, and an empty one is never found
 	if i, _ := tokens.Find(r); i < 0 {
 		return unauthorized("invalid_cluster_key", "This is for processes of the same cluster.")
 	}
@@ -165,42 +162,44 @@ func (co *core) copyDeltas(ctx context.Context, id string) {
 	defer again.Stop()
 	woken, remove := co.waiters.channel(id)
 	defer remove()
-	for pause := relayRetry; ; {
+	pause := relayRetry
+	for {
 		select {
 		case <-woken:
 			if pause > relayRetry {
 				pause = relayRetry
 				again.Reset(pause)
 			}
-			continue
 		case <-again.C:
+			if co.copyOnce(ctx, id) {
+				pause = relayRetry
+			} else {
+				pause = min(2*pause, relayIdle)
+			}
+			again.Reset(pause)
 		case <-ctx.Done():
 			return
 		}
-		owned := true
-		if !co.executes(id) {
-			var err error
-			if owned, err = co.copyOnce(ctx, id); err != nil && ctx.Err() == nil {
-				co.opts.Log.Debug("text of a run that another process carries could not be had", "run_id", id, "error", err)
-			}
-		}
-		if owned {
-			pause = relayRetry
-		} else {
-			pause = min(2*pause, relayIdle)
-		}
-		again.Reset(pause)
 	}
 }
 
-// copyOnce requests the deltas once and publishes them on the bus of this process until the response ends. owned is false
-// if no process owns the run; it is true if the store failed.
-func (co *core) copyOnce(ctx context.Context, id string) (owned bool, err error) {
-	owner, err := co.shared.Owner(ctx, id)
-	if err != nil || owner == "" {
-		return err != nil, err
+// copyOnce requests the deltas once, unless this process executes the run, and publishes them on the bus of this process until
+// the response ends. It returns false if no process owns the run, and true if the store failed.
+func (co *core) copyOnce(ctx context.Context, id string) (owned bool) {
+	if co.executes(id) {
+		return true
 	}
-	return true, co.copyFrom(ctx, owner, id)
+	owner, err := co.shared.Owner(ctx, id)
+	if err == nil && owner == "" {
+		return false
+	}
+	if err == nil {
+		err = co.copyFrom(ctx, owner, id)
+	}
+	if err != nil && ctx.Err() == nil {
+		co.opts.Log.Debug("text of a run that another process carries could not be had", "run_id", id, "error", err)
+	}
+	return true
 }
 
 // copyFrom makes the request of copyOnce to the process owner. It does nothing if the owner is this process or has no

@@ -130,7 +130,8 @@ func (a *exchange) acceptCompaction(ctx context.Context) *problem {
 func withoutTrigger(messages []lathe.Message) []lathe.Message {
 	last := messages[len(messages)-1]
 	messages = messages[: len(messages)-1 : len(messages)-1]
-	if last.Parts = last.Parts[: len(last.Parts)-1 : len(last.Parts)-1]; len(last.Parts) > 0 {
+	last.Parts = last.Parts[: len(last.Parts)-1 : len(last.Parts)-1]
+	if len(last.Parts) > 0 {
 		messages = append(messages, last)
 	}
 	return messages
@@ -153,7 +154,6 @@ func checkSummary(res *event.Result) *problem {
 	return nil
 }
 
-// keptInput returns the last user messages that fit into maxKeptInput, in their order.
 func keptInput(messages []lathe.Message) (kept []lathe.Message) {
 	bytes := 0
 	for _, m := range slices.Backward(messages) {

@@ -37,7 +37,6 @@ func (countingGemini) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 // countedMessages and countedGemini are the protocols of requests to count tokens.
 var countedMessages, countedGemini = messagesAPI.with(counting{}), geminiAPI.with(countingGemini{})
 
-// with returns the protocol with another codec.
 func (pr *protocol) with(codec wire.Served) *protocol {
 	other := *pr
 	other.Served = codec
@@ -95,20 +94,20 @@ func (h *tokenCounter) completeInput(ctx context.Context, c *caller, req *wire.C
 		return p
 	}
 	waits, p := h.responses.continueResponse(ctx, a)
-	if p == nil && waits != nil {
-		v, bad := h.viewOther(ctx, c, waits.RunID)
-		if bad != nil {
-			return bad
+	if p != nil {
+		return p
+	}
+	if waits != "" {
+		v, p := h.viewOther(ctx, c, waits)
+		if p != nil {
+			return p
 		}
 		req.Messages = slices.Concat(v.State.Messages, req.Messages)
 		return h.checkSize(ctx, c, req.Messages)
 	}
-	if p != nil {
-		return p
-	}
-	j, p := h.restore(ctx, a)
+	conv, p := h.restore(ctx, a)
 	if p == nil {
-		req.Messages = j.Messages
+		req.Messages = conv.Messages
 	}
 	return p
 }

@@ -16,7 +16,7 @@ import (
 // client after it has results of server tools. Those results are spliced in when the client sends the results of its calls.
 // own are the tools of the client.
 func (c *access) due(own []*lathe.ToolSpec) func(event.Data) bool {
-	answered := false
+	answered := false // the run has a result of a server tool
 	return func(data event.Data) bool {
 		switch d := data.(type) {
 		case *event.ToolCallPlanned:

@@ -116,34 +116,41 @@ func (n *waitingNote) Emit(_ context.Context, e event.Event) {
 	}
 }
 
-// equalRun returns the run that an equal request began, if that run waits for an approval, or has completed after it waited
-// and no client has received its answer. It returns nil if there is no such run or the store fails.
-func (h *planner) equalRun(ctx context.Context, a *chat) *runlog.View {
+// findEqualRun returns the run that an equal request began, if that run waits for an approval, or has completed after it waited
+// and no client has received its answer. It returns nil if there is no such run or the store fails. It forgets a run that no
+// longer waits, so that only one request gets its answer.
+func (h *planner) findEqualRun(ctx context.Context, a *chat) *runlog.View {
 	t := h.turns.Find(a.digest().key())
 	if t == nil {
 		return nil
 	}
 	v, p := h.viewOther(ctx, a.caller, t.RunID)
-	if p == nil && v.State.Finished == nil && (v.State.Paused == "" || v.State.Paused == lathe.ReasonAwaitingApproval) {
-		return v
-	}
 	if p != nil && !p.Absent() {
 		return nil // the store failed, so the run may exist
 	}
-	h.turns.Forget(a.digest().key())
-	if p != nil || v.State.Finished == nil || v.State.Finished.Reason.Status() != "completed" {
-		return nil
+	if p == nil && v.State.Finished == nil && (v.State.Paused == "" || v.State.Paused == lathe.ReasonAwaitingApproval) {
+		return v
 	}
-	return v
+	h.turns.Forget(a.digest().key())
+	if p == nil && v.State.Finished != nil && v.State.Finished.Reason.Status() == "completed" {
+		return v
+	}
+	return nil
+}
+
+// answerFrom makes the answer with the id, which begins after the first base messages of the existing run v, that of the
+// request.
+func answerFrom(ctx context.Context, a *chat, v *runlog.View, base int, id runlog.AnswerID) {
+	a.session, a.base = v.State.Run.SessionID, base
+	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
+	a.begin(ctx, id, &a.plan.model.Settings, &a.plan.model.Limits)
 }
 
 // attach makes an existing run answer the request, with its events after the event after. base is the number of its
 // messages at that event.
 func (a *chat) attach(ctx context.Context, v *runlog.View, after int64, base int) {
-	m := a.plan.model
-	a.session, a.base = v.State.Run.SessionID, base
-	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
-	a.begin(ctx, runlog.AnswerID{Run: v.State.Run.RunID, After: v.WaitBefore(base), Once: runlog.NewOnce()}, &m.Settings, &m.Limits)
+	run := v.State.Run.RunID
+	answerFrom(ctx, a, v, base, runlog.AnswerID{Run: run, After: v.WaitBefore(base), Once: runlog.NewOnce()})
 	a.follows = true
-	a.job = job{loop: m.Loop, follow: v.State.Run.RunID, after: after, holds: a.holds}
+	a.job = job{loop: a.plan.model.Loop, follow: following{run, after}, holds: a.keepOpen}
 }

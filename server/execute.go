@@ -17,11 +17,14 @@ import (
 // A request executes its run itself, passes it to the supervisor or an [Executor] (detach), or follows a run that another
 // request or process executes. In each case it waits for an inflightRun.
 
-// A job says which run answers a request and how it begins: a new run of in, a suspended run that is resumed, or a run of
-// another process that is followed.
+// A job says which run answers a request: a suspended run if resume has an id, a run that is executed elsewhere if follow has
+// one, else a new run of in. The plan of the request sets the job, and [earlierRuns.continueRun] makes it that of a run that
+// continues an earlier one. Only out and objects are set while the request is answered.
 type job struct {
 	loop   *loop.Loop
 	in     *loop.Input
+	resume resumption
+	follow following
 	detach bool // the run continues when its client disconnects
 	// due reports whether an event of a run with deferred persistence must be stored at once. If it is nil, persistence is
 	// not deferred: every event is stored at once.
@@ -32,24 +35,27 @@ type job struct {
 	// claim is the sink that waits for the first event of the run. It is set if another process may begin the same run; its
 	// err is set if this process did not begin it.
 	claim *first
+	note  event.Sink // an additional sink of the run; nil: none
 	// out is the response, if a part of it was written before the run began; else nil.
 	out *stream.Writer
-	// resume is the id of a suspended run that is resumed, instead of a new run of in. answers are the results of its
-	// client calls.
-	resume  string
-	answers map[string]lathe.Output
-	// stepped is the log of the resumed run, if an [Executor] executes that run; else nil.
-	stepped *runlog.View
-	// follow is the id of a run that another request or process executes and whose answer this request gets, instead of a
-	// new run of in.
-	follow string
-	after  int64      // the id of the event after which that run is followed
-	note   event.Sink // an additional sink of the run; nil: none
 	// objects records the ids of objects of the vendor's account (files, responses) that the answers of the models contain.
 	objects *objectNote
-	// holds reports whether the response is held open while the run is suspended, given the result of the run; nil: it is
-	// not held open.
+	// holds returns true if the response is held open while the run is suspended, given the result of the run, and prepares the
+	// answer for that; nil: it is not held open.
 	holds func(*event.Result) bool
+}
+
+// A resumption is the suspended run that a job resumes.
+type resumption struct {
+	id      string
+	answers map[string]lathe.Output // the results of its client calls
+	stepped *runlog.View            // its log, if an [Executor] executes the run; else nil
+}
+
+// A following is the run of another request or process whose answer a job gets.
+type following struct {
+	id    string
+	after int64 // the id of the event after which the run is followed
 }
 
 // relay returns the relay of a new run; nil if the run is not relayed, or not new.
@@ -60,40 +66,37 @@ func (j *job) relay() *lathe.Relay {
 	return runinput.Of(j.in).Relay
 }
 
-// sinks returns the sinks of the run, in order: those that must get an event before the client, then more, then note.
-func (j *job) sinks(co *core, c *caller, more []event.Sink) []event.Sink {
-	j.objects = newObjectNote(co, c, c.key.Name)
-	more = j.objects.with(more...)
+// sinks returns the sinks of the run in the order in which they get an event: claim and track before the client's, objects
+// and note after them.
+func (j *job) sinks(client []event.Sink) []event.Sink {
+	all := j.objects.with(client...)
 	if j.note != nil {
-		more = append(more, j.note)
-	}
-	var first []event.Sink // sinks that get an event before the client does
-	if j.claim != nil {
-		first = append(first, j.claim)
+		all = append(all, j.note)
 	}
 	if j.track != nil {
-		first = append(first, j.track)
+		all = append([]event.Sink{j.track}, all...)
 	}
-	if first == nil {
-		return more
+	if j.claim != nil {
+		all = append([]event.Sink{j.claim}, all...)
 	}
-	return append(first, more...)
+	return all
 }
 
 // An inflightRun is a run in progress that the request of a client waits for.
 type inflightRun struct {
-	over   chan struct{} // closed when the run has ended or is suspended
-	res    *event.Result // the result; read it only after over is closed
-	cancel context.CancelCauseFunc
-	detach bool
-	id     string
-	among  *inflightRuns // the registry that contains the run; nil: the supervisor tracks the run
-	wake   func()        // called after over is closed; may be nil
+	over       chan struct{} // closed when the run has ended or is suspended
+	res        *event.Result // the result; read it only after over is closed
+	cancel     context.CancelCauseFunc
+	detach     bool   // the run continues without this client
+	wake       func() // called after over is closed; may be nil
+	finishOnce sync.Once
 
-	finishOnce, quitOnce sync.Once
-
-	mu      sync.Mutex
-	clients int // number of clients that wait for the run; at 0 the run is cancelled. Guarded by mu
+	// For a run that a request executes:
+	id       string
+	among    *inflightRuns // the registry that contains the run; nil: another request, or the supervisor, executes it
+	quitOnce sync.Once
+	mu       sync.Mutex
+	clients  int // number of clients that wait for the run; at 0 the run is cancelled. Guarded by mu
 }
 
 var _ engine.Leaver = (*inflightRun)(nil)
@@ -124,7 +127,6 @@ func (f *inflightRun) finish(res *event.Result) {
 	})
 }
 
-// isDone reports whether the run has ended or is suspended.
 func (f *inflightRun) isDone() bool {
 	select {
 	case <-f.over:
@@ -134,30 +136,28 @@ func (f *inflightRun) isDone() bool {
 	}
 }
 
-// start begins the run of a job, and calls wake once when the run is over. The caller must call leave once. It detaches the
-// client: a run that is not detached is cancelled unless another client waits for it, and leave returns after the goroutine
-// that executes it has ended.
+// start begins the run of a job, and calls wake once when the run is over. The caller must call leave once, which detaches the
+// client. What that does depends on who executes the run:
+//
+//   - This request: the run is cancelled unless another client waits for it, and leave returns after its goroutine has ended.
+//   - The supervisor: nothing; the run continues.
+//   - Another request or process, or an [Executor]: the run continues, and is not followed any more.
 func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(), sinks ...event.Sink) (f *inflightRun, leave func(), p *problem) {
-	if j.follow != "" {
-		c.runID = j.follow
-		f, leave = ex.follow(ctx, c, j.follow, j.after, 0, wake, sinks)
+	if j.follow.id != "" {
+		c.runID = j.follow.id
+		f, leave = ex.follow(ctx, c, j.follow, 0, wake, sinks)
 		return f, leave, nil
 	}
-	sinks = j.sinks(ex.core, c, sinks)
-	if j.stepped != nil || j.detach && j.resume == "" && ex.opts.Executor != nil {
-		j.name(ex, c)
+	j.name(ex, c)
+	j.objects = newObjectNote(ex.core, c, c.key.Name)
+	sinks = j.sinks(sinks)
+	startsStepped := j.detach && j.resume.id == "" && ex.opts.Executor != nil
+	switch {
+	case startsStepped || j.resume.stepped != nil:
 		return ex.startStepped(ctx, c, j, wake, sinks)
-	}
-	if j.detach {
-		j.name(ex, c)
-		f = &inflightRun{over: make(chan struct{}), detach: true, cancel: func(error) {}, wake: wake}
-		setup := ex.hold(c)
-		if err := ex.startSupervised(ctx, j, append(sinks, f, setup)); err != nil {
-			setup.free()
-			f.finish(takenOverResult(nil))
-			return nil, nil, problems.NotNow(err)
-		}
-		return f, func() {}, nil
+	case j.detach:
+		f, p = ex.startDetached(ctx, c, j, wake, sinks)
+		return f, func() {}, p
 	}
 	ctx, f = ex.register(ctx, c, j, wake)
 	gone := make(chan struct{})
@@ -169,6 +169,25 @@ func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(),
 		f.quit()
 		<-gone
 	}, nil
+}
+
+// startDetached passes the run of a job to the supervisor, which executes it independently of the request.
+func (ex *runStarter) startDetached(ctx context.Context, c *caller, j *job, wake func(), sinks []event.Sink) (*inflightRun, *problem) {
+	f := &inflightRun{over: make(chan struct{}), detach: true, cancel: func(error) {}, wake: wake}
+	setup := ex.hold(c)
+	sinks = append(sinks, f, setup)
+	var err error
+	if j.resume.id == "" {
+		_, err = ex.opts.Supervisor.Start(ctx, j.loop, j.in, &engine.RunOptions{Sinks: sinks})
+	} else {
+		err = ex.opts.Supervisor.Resume(ctx, j.loop, j.resume.id, j.resume.answers, sinks...)
+	}
+	if err != nil {
+		setup.free()
+		f.finish(takenOverResult(nil))
+		return nil, problems.NotNow(err)
+	}
+	return f, nil
 }
 
 // join adds a client that waits for the run. The caller must call leave once. leave is nil if the run has no client any
@@ -197,7 +216,6 @@ func (f *inflightRun) quit() { f.quitOnce.Do(f.leave) }
 
 // register returns the inflightRun of a run that a request executes, and a context that is cancelled with the run.
 func (ex *runStarter) register(ctx context.Context, c *caller, j *job, wake func()) (context.Context, *inflightRun) {
-	j.name(ex, c)
 	f := &inflightRun{over: make(chan struct{}), id: c.runID, among: &ex.inflight, wake: wake, clients: 1}
 	asked := ctx
 	ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -214,29 +232,19 @@ func (ex *runStarter) register(ctx context.Context, c *caller, j *job, wake func
 
 // name sets the id of the run in the caller, and in the input if the run is new and has none.
 func (j *job) name(ex *runStarter, c *caller) {
-	switch {
-	case j.resume != "":
-		c.runID = j.resume
-	case j.in.Run.RunID == "":
+	if j.resume.id != "" {
+		c.runID = j.resume.id
+		return
+	}
+	if j.in.Run.RunID == "" {
 		j.in.Run.RunID = ex.opts.Engine.NewRunID()
-		fallthrough
-	default:
-		c.runID = j.in.Run.RunID
 	}
-}
-
-// startSupervised passes the run of the job to the supervisor, which executes it independently of the request.
-func (ex *runStarter) startSupervised(ctx context.Context, j *job, sinks []event.Sink) error {
-	if j.resume == "" {
-		_, err := ex.opts.Supervisor.Start(ctx, j.loop, j.in, &engine.RunOptions{Sinks: sinks})
-		return err
-	}
-	return ex.opts.Supervisor.Resume(ctx, j.loop, j.resume, j.answers, sinks...)
+	c.runID = j.in.Run.RunID
 }
 
 // execute executes the run of a job until it has ended or is suspended, and returns its result. cancel cancels ctx.
 func (ex *runStarter) execute(ctx context.Context, cancel context.CancelCauseFunc, j *job, sinks []event.Sink) *event.Result {
-	if j.resume == "" {
+	if j.resume.id == "" {
 		opts := &engine.RunOptions{Sinks: sinks, Cancel: cancel}
 		if j.due != nil {
 			opts.Durability, opts.MustPersist = engine.Deferred, j.due
@@ -244,7 +252,7 @@ func (ex *runStarter) execute(ctx context.Context, cancel context.CancelCauseFun
 		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, opts) // its error is in the result
 		return res
 	}
-	res, err := ex.opts.Engine.Resume(ctx, j.loop, j.resume, j.answers, sinks...)
+	res, err := ex.opts.Engine.Resume(ctx, j.loop, j.resume.id, j.resume.answers, sinks...)
 	switch {
 	case res != nil:
 		return res

@@ -60,7 +60,6 @@ func (co *core) checkExecutor(v *runlog.View) *problem {
 	return conflict("run_elsewhere", "The run is executed by %s: send the request to a gateway that was started with that engine.", name)
 }
 
-// wake notifies the executor of the run: see [Executor].Wake.
 func (co *core) wake(ctx context.Context, c *caller, v *runlog.View, why Wake) *problem {
 	if p := co.checkExecutor(v); p != nil {
 		return p
@@ -90,16 +89,17 @@ func (ex *runStarter) resumeStepped(ctx context.Context, c *caller, v *runlog.Vi
 
 // startStepped starts a new detached run with the executor, or resumes one, and follows it for the client.
 func (ex *runStarter) startStepped(ctx context.Context, c *caller, j *job, wake func(), sinks []event.Sink) (f *inflightRun, leave func(), p *problem) {
-	after := int64(0)
-	if v := j.stepped; v != nil {
-		p, after = ex.resumeStepped(ctx, c, v, j.answers), v.State.LastID
+	to := following{id: c.runID}
+	if v := j.resume.stepped; v != nil {
+		to.after = v.State.LastID
+		p = ex.resumeStepped(ctx, c, v, j.resume.answers)
 	} else if _, err := startWith(ctx, ex.opts.Executor, j.loop, j.in); err != nil {
 		p = problems.NotNow(err)
 	}
 	if p != nil {
 		return nil, nil, p
 	}
-	f, leave = ex.follow(ctx, c, c.runID, after, 0, wake, sinks)
+	f, leave = ex.follow(ctx, c, to, 0, wake, sinks)
 	return f, leave, nil
 }
 
@@ -109,8 +109,7 @@ func startWith(ctx context.Context, x Executor, l *loop.Loop, in *loop.Input) (s
 	return x.Start(ctx, l, in)
 }
 
-// beginStepped starts a detached run with the executor and responds with the run.
-func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *caller, n *newRun, key *once) *problem {
+func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *caller, n *newRun, key *idempotencyKey) *problem {
 	id, err := startWith(r.Context(), h.opts.Executor, n.loop, n.in)
 	if err != nil {
 		return h.runFailed(c, err)
@@ -121,7 +120,7 @@ func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *ca
 			return p
 		}
 	}
-	return h.created(w, r, c, id, n.status)
+	return h.answerCreated(w, r, c, id, n.status)
 }
 
 // cancelStepped notifies the executor of a stored cancel request, and waits at most logTimeout until the run has ended. Its

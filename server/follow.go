@@ -25,9 +25,9 @@ func (ex *runStarter) holdFor(c *caller, j *job, res *event.Result) time.Duratio
 	return c.setup.Hold
 }
 
-// holds reports whether the response may be held open: the run waits for an approval and for no result of the client. If
-// so, it sets a.follows.
-func (a *chat) holds(res *event.Result) bool {
+// keepOpen returns true if the response may be held open: if the run waits for an approval and for no result of the client. The
+// answer then follows the run.
+func (a *chat) keepOpen(res *event.Result) bool {
 	if res.Reason != lathe.ReasonAwaitingApproval || len(a.theirs(res.Pending)) > 0 {
 		return false
 	}
@@ -35,13 +35,13 @@ func (a *chat) holds(res *event.Result) bool {
 	return true
 }
 
-// follow follows a run from the event after. If hold is not 0 the run is suspended, and it is followed until it resumes,
+// follow follows a run. If hold is not 0 the run is suspended, and it is followed until it resumes,
 // but at most for that time. The returned run is over when the followed run is suspended, has ended, or is followed no
 // longer. The caller must call the returned function once: it stops following.
-func (ex *runStarter) follow(ctx context.Context, c *caller, id string, after int64, hold time.Duration, wake func(), sinks []event.Sink) (*inflightRun, func()) {
+func (ex *runStarter) follow(ctx context.Context, c *caller, to following, hold time.Duration, wake func(), sinks []event.Sink) (*inflightRun, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &inflightRun{over: make(chan struct{}), id: id, detach: true, cancel: func(error) { cancel() }, wake: wake}
-	w := newWatch(ex.runViews, id, after, untilPaused)
+	f := &inflightRun{over: make(chan struct{}), detach: true, cancel: func(error) { cancel() }, wake: wake}
+	w := newWatch(ex.runViews, to.id, to.after, untilPaused)
 	own := *c // a copy: the goroutine of the request changes *c
 	gone := make(chan struct{})
 	go func() {
@@ -117,31 +117,30 @@ func deltaOf(data event.Data) (_ lathe.Delta, ok bool) {
 	}
 }
 
-// note counts an event, and reports whether it is written now. If the client needs all parts of the answer in order, the
-// deltas after one without content are not.
-func (f *followed) note(data event.Data, ordered bool) bool {
+// note counts an event. It returns false if the event is not written now: if the client needs all parts of the answer in order,
+// the deltas after one without content are not.
+func (f *followed) note(data event.Data, ordered bool) (writes bool) {
 	switch data.(type) {
 	case *event.ModelCallStarted:
 		*f = followed{}
+		return true
 	case *event.ToolCallDelta:
-	default:
-		d, ok := deltaOf(data)
-		switch {
-		case !ok:
-			return true
-		case f.incomplete:
-			f.held = append(f.held, d)
-		case ordered && d.Kind == lathe.DeltaText && d.Text == "":
-			f.incomplete = true
-			f.held = append(f.held, d)
-		default:
-			f.add(&d)
-		}
+		return !f.incomplete
+	default: // a delta of another part, or no delta
 	}
-	return !f.incomplete
+	d, ok := deltaOf(data)
+	if !ok {
+		return true
+	}
+	f.incomplete = f.incomplete || ordered && d.Kind == lathe.DeltaText && d.Text == ""
+	if f.incomplete {
+		f.held = append(f.held, d)
+		return false
+	}
+	f.add(&d)
+	return true
 }
 
-// add counts the content of a delta.
 func (f *followed) add(d *lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary:
@@ -167,7 +166,7 @@ func cut(s string, received *int) string {
 	return s[n:]
 }
 
-// missing returns the deltas of the message m that were not received. An element other than text that precedes received text
+// missing returns the deltas of the message m that were not received: it subtracts what was received from f, a copy. An element other than text that precedes received text
 // is left out, since its place has passed. missing returns nil if the received text is not the beginning of the text of m.
 func (f followed) missing(m *lathe.Message) (out []lathe.Delta) {
 	at := 0 // offset in the text of m
@@ -186,11 +185,13 @@ func (f followed) missing(m *lathe.Message) (out []lathe.Delta) {
 		case lathe.DeltaRefusal:
 			d.Text = cut(d.Text, &f.refusal)
 		case lathe.DeltaReasoningData:
-			if f.data--; f.data >= 0 {
+			f.data--
+			if f.data >= 0 {
 				continue
 			}
 		case lathe.DeltaPart:
-			if f.parts--; f.parts >= 0 {
+			f.parts--
+			if f.parts >= 0 {
 				continue
 			}
 		case lathe.DeltaTextEnd:
@@ -230,8 +231,7 @@ func (a *content) appendRest(dst []byte, e *event.Event) []byte {
 		switch d := &deltas[i]; {
 		case d.Kind == lathe.DeltaCallStart:
 			a.signature, a.gap = nil, a.wroteText && a.turn == e.Turn // as in [content.appendPiece]; the calls follow at the end of the answer
-		case d.Kind == lathe.DeltaRefusal && d.Text == "":
-		default:
+		case d.Kind != lathe.DeltaRefusal || d.Text != "":
 			dst = a.delta(dst, e.Turn, d)
 		}
 	}

@@ -33,7 +33,6 @@ func geminiVerb(path string) (model, verb string) {
 	return "", ""
 }
 
-// isGemini reports whether the request comes from a client of Google's API.
 func isGemini(r *http.Request) bool {
 	path := r.URL.Path
 	if strings.HasPrefix(path, "/v1beta/") {
@@ -45,17 +44,15 @@ func isGemini(r *http.Request) bool {
 	return (path == "/v1/models" || strings.HasPrefix(path, "/v1/models/")) && (r.Header["X-Goog-Api-Key"] != nil || r.URL.Query().Has("key"))
 }
 
-// gemini handles POST /v1beta/models/MODEL:VERB and the same path under /v1.
 func (h *chatHandler) gemini(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	switch _, verb := geminiVerb(r.URL.Path); verb {
-	case verbStream:
-		if r.URL.Query().Get("alt") != "sse" {
-			return h.answer(w, r, c, geminiArray)
-		}
-		fallthrough
-	case verbGenerate:
+	_, verb := geminiVerb(r.URL.Path)
+	streamsArray := verb == verbStream && r.URL.Query().Get("alt") != "sse"
+	switch {
+	case streamsArray:
+		return h.answer(w, r, c, geminiArray)
+	case verb == verbStream, verb == verbGenerate:
 		return h.answer(w, r, c, geminiAPI)
-	case verbCount:
+	case verb == verbCount:
 		return (&tokenCounter{h.planner}).countTokens(w, r, c, countedGemini)
 	}
 	return notFound("unknown_url", "There is no such method of a model. %s, %s and %s are served.", verbGenerate, verbStream, verbCount)

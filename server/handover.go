@@ -21,18 +21,21 @@ import (
 // clients read one call after the other. On wires that show calls of this server, a client call is not begun early if a
 // call of this server precedes it in the turn, so that the answer has the calls in their order.
 type handover struct {
+	// Set before the first event.
 	writer  wire.Writer
 	ids     *splice.CallIDs // converts the ids of calls; nil: clients get the ids of the model server
 	turn    int             // the turn of the calls, if the messages of the run are replayed; 0: the turn of each event
 	names   map[string]bool // names of client tools; false: the model may not call the tool
 	early   bool            // the first call may be begun before the end of its turn
 	ordered bool            // it is not begun early if a call of this server precedes it in the turn
-	mixed   bool            // the current turn has a call of this server
 	mends   bool            // arguments in a code fence or in a JSON string are unwrapped
 	single  bool            // the client gets only the first call of a turn (parallel_tool_calls: false)
 	most    int             // maximum number of calls of the run
-	planned int             // number of calls of earlier turns
-	begun   *begunCall      // the call whose beginning was written; nil: none
+
+	// Set from events: by appendPiece and, at the start and end of a turn, by [chat.AppendEvent] or [content.replayTurn].
+	mixed   bool       // the current turn has a call of this server
+	planned int        // number of calls of earlier turns
+	begun   *begunCall // the call whose beginning was written; nil: none
 }
 
 // A begunCall is a call whose beginning was written to the client.
@@ -45,13 +48,11 @@ type begunCall struct {
 	deferred bool // the rest of the arguments is written at the end
 }
 
-// handOver makes the handover for the calls of the answer.
 func (a *content) handOver(s *lathe.Settings, l *lathe.Limits) {
 	a.calls = newHandover(a.writer, a.req.Tools, s, l)
 	a.calls.ordered, a.calls.early = a.showsCalls, a.calls.early && a.protocol.pieces
 }
 
-// newHandover returns a handover for a run with these client tools, settings and limits.
 func newHandover(writer wire.Writer, tools []*lathe.ToolSpec, s *lathe.Settings, l *lathe.Limits) *handover {
 	h := &handover{writer: writer, single: s.ParallelToolCalls != nil && !*s.ParallelToolCalls, most: l.WithDefaults().MaxToolCalls}
 	h.early = s.OnParseError != lathe.ParseErrorRetryWithout // with that setting a turn whose calls cannot be read is repeated without tools
@@ -75,31 +76,45 @@ func (h *handover) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []b
 		return dst
 	}
 	if h.begun == nil {
-		if h.single && d.Index > 0 || h.planned+d.Index >= h.most || h.ordered && h.mixed {
+		if !h.mayBegin(d) {
 			return dst
 		}
 		h.begun = &begunCall{id: h.ids.Of(cmp.Or(h.turn, turn), d.ToolCallID), theirs: d.ToolCallID}
 		dst = h.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallStart, ID: h.begun.id, Name: d.Tool})
 	}
-	c, text := h.begun, d.Text
-	if c.theirs != d.ToolCallID || c.deferred {
+	if h.begun.theirs != d.ToolCallID {
 		return dst
+	}
+	return h.appendArgs(dst, 0, h.begun.advance(d.Text))
+}
+
+// mayBegin reports whether it is certain that the client gets the call, and that no other call precedes it in the answer.
+func (h *handover) mayBegin(d *event.ToolCallDelta) bool {
+	isRefused := h.single && d.Index > 0 || h.planned+d.Index >= h.most
+	isPreceded := h.ordered && h.mixed
+	return !isRefused && !isPreceded
+}
+
+// advance adds the next text of the arguments and returns what can be written now.
+func (c *begunCall) advance(text string) string {
+	if c.deferred {
+		return ""
 	}
 	if len(c.sent) == 0 {
 		text = c.space + text
 		begin := strings.TrimLeft(text, " \t\r\n")
 		if begin == "" {
 			c.space = text
-			return dst
+			return ""
 		}
 		c.deferred = begin[0] != '{' // other arguments may be unwrapped at the end, and each prefix of a number is a number
 	}
-	c.deferred = c.deferred || c.object.closedBy(text)
+	c.deferred = c.deferred || c.object.scan(text)
 	if c.deferred {
-		return dst
+		return ""
 	}
 	c.sent = append(c.sent, text...)
-	return h.appendArgs(dst, 0, text)
+	return text
 }
 
 // toolName returns the name of the client's tool that a call of the model names: models write a dot for an underscore. It
@@ -177,9 +192,9 @@ type openObject struct {
 	inString, escape bool
 }
 
-// closedBy scans the next piece and reports whether the object ends in it. If the text is not JSON, the end may be reported
-// too early, but never too late.
-func (o *openObject) closedBy(text string) bool {
+// scan reads the next piece. closed is true if the object ends in it. If the text is not JSON, the end may be reported too
+// early, but never too late.
+func (o *openObject) scan(text string) (closed bool) {
 	for i := range len(text) {
 		switch c := text[i]; {
 		case o.escape:

@@ -20,10 +20,8 @@ import (
 // models on the client's wire. For models on other wires they are listed as ignored rather than refused, since agents
 // declare them in every request. A request whose tool choice forces such a tool is then refused.
 
-// hasClientsWire reports whether the model of the plan uses the wire of the client.
 func (a *exchange) hasClientsWire() bool { return a.plan.model.Loop.Wire() == a.protocol.Wire() }
 
-// acceptHosted accepts, ignores or refuses each hosted tool of the request.
 func (a *exchange) acceptHosted() *problem {
 	same, extra := a.hasClientsWire(), runinput.Of(&a.in)
 	for _, t := range a.req.Hosted {
@@ -57,7 +55,7 @@ func (a *exchange) acceptTools() *problem {
 	for _, t := range a.req.Tools {
 		path := a.protocol.tools + "." + t.Name
 		switch {
-		case same:
+		case same: // the model server has all of them
 		case slices.Contains(a.req.Removed, t.Name):
 			continue
 		case isForCode(t) && a.req.ToolChoice.Mode == lathe.ChoiceFunction && a.req.ToolChoice.Name == t.Name:
@@ -133,17 +131,18 @@ func (a *exchange) acceptBetas(header http.Header) {
 		return
 	}
 	betas := betasOf(header)
-	switch {
-	case len(betas) == 0:
-	case a.hasClientsWire():
-		runinput.Of(&a.in).Betas = betas
-		for _, beta := range betas {
-			if messages.NewerBeta(beta) {
-				a.handler.newer.note(a.handler.opts.Log, "anthropic-beta", beta)
-			}
-		}
-	default:
+	if len(betas) == 0 {
+		return
+	}
+	if !a.hasClientsWire() {
 		a.ignored = append(a.ignored, "anthropic-beta")
+		return
+	}
+	runinput.Of(&a.in).Betas = betas
+	for _, beta := range betas {
+		if messages.NewerBeta(beta) {
+			a.handler.newer.note(a.handler.opts.Log, "anthropic-beta", beta)
+		}
 	}
 }
 

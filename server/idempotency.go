@@ -30,18 +30,18 @@ const onceWindow = 24 * time.Hour
 // maxOnceKey is the maximum length of an Idempotency-Key in bytes.
 const maxOnceKey = 255
 
-// A once is an Idempotency-Key. The id of the run that is begun with it is derived from the period, the principal and the
+// An idempotencyKey is an Idempotency-Key. The id of the run that is begun with it is derived from the period, the principal and the
 // key. So the store itself, which accepts one run for each id, prevents a second run in any process, and nothing else needs
 // to be stored.
-type once struct {
+type idempotencyKey struct {
 	name        string // the name of the lock
 	hash        [sha256.Size]byte
 	fingerprint string
 }
 
-// onceOf reads the Idempotency-Key of a request; nil if the request has none. body is the text that must be equal if the
+// idempotencyKeyOf reads the Idempotency-Key of a request; nil if the request has none. body is the text that must be equal if the
 // key is sent again.
-func onceOf(r *http.Request, c *caller, body []byte) (*once, *problem) {
+func idempotencyKeyOf(r *http.Request, c *caller, body []byte) (*idempotencyKey, *problem) {
 	given := r.Header.Values("Idempotency-Key")
 	if len(given) == 0 {
 		return nil, nil
@@ -56,7 +56,7 @@ func onceOf(r *http.Request, c *caller, body []byte) (*once, *problem) {
 		canonical = body
 	}
 	sum := sha256.Sum256(canonical)
-	o := &once{fingerprint: hex.EncodeToString(sum[:])}
+	o := &idempotencyKey{fingerprint: hex.EncodeToString(sum[:])}
 	o.hash = sha256.Sum256([]byte(strconv.Itoa(len(c.key.Name)) + ":" + c.key.Name + key))
 	o.name = "once " + string(o.hash[:])
 	return o, nil
@@ -70,7 +70,7 @@ const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 // id returns the id of a run that is begun with the key at the given time. It has the form of other run ids: the start of
 // the period takes the place of the time, and the hash of the key that of the random bits.
-func (o *once) id(at time.Time) string {
+func (o *idempotencyKey) id(at time.Time) string {
 	return newRunID(uint64(max(at.Truncate(onceWindow).UnixMilli(), 0)), &o.hash)
 }
 
@@ -95,7 +95,7 @@ const onceSkew = time.Hour
 
 // earlier returns the id of the run that was begun with the key; "" if none exists. If the store has deleted that run, or
 // another request began it, earlier returns a problem: a new run would call the tools twice.
-func (h *runsHandler) earlier(ctx context.Context, c *caller, o *once) (string, *problem) {
+func (h *runsHandler) earlier(ctx context.Context, c *caller, o *idempotencyKey) (string, *problem) {
 	now := h.opts.Now()
 	ids := []string{o.id(now.Add(-onceWindow)), o.id(now), o.id(now.Add(onceSkew))}
 	for _, id := range slices.Compact(ids) {

@@ -154,7 +154,6 @@ func (s *setup) addKey(i int, named map[string]bool) error {
 	return err
 }
 
-// keyNamed returns the key with that name; nil if none exists.
 func (s *setup) keyNamed(name string) *Key {
 	i, found := slices.BinarySearchFunc(s.byName, name, func(k *Key, name string) int { return strings.Compare(k.Name, name) })
 	if !found {
@@ -182,7 +181,6 @@ func (c *caller) keysAfter(after string, limit int) (page []*Key, next string) {
 	return keys, ""
 }
 
-// hash returns the SHA-256 of the secret of a configured key.
 func (k *Key) hash() [sha256.Size]byte {
 	if k.Secret.IsZero() {
 		return k.Hash
@@ -193,7 +191,8 @@ func (k *Key) hash() [sha256.Size]byte {
 // configured returns the name of the configured key whose rights the caller has, and to which its calls are charged.
 func (k *Key) configured() string { return cmp.Or(k.Profile, k.Name) }
 
-// authenticate returns the key of the request, or a problem if it has none, an unknown one, or the keys of two callers.
+// authenticate returns the key of the request, or a problem if it has none, an unknown one, or the keys of two callers: its
+// rights would depend on the places of the keys.
 func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
 	if !s.needsKey() {
 		return anyone, nil
@@ -211,7 +210,7 @@ func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
 			continue
 		}
 		if other, _ := s.holder(r.Context(), text); other != nil && other.Name != found.Name {
-			return nil, twoKeys()
+			return nil, badRequest("", "The request has two different API keys of this gateway, in Authorization, x-api-key, x-goog-api-key or ?key=: send one.").WithCode("conflicting_api_keys")
 		}
 	}
 	return found, nil
@@ -223,13 +222,9 @@ func (s *setup) holder(ctx context.Context, text string) (*Key, *problem) {
 		return &s.Keys[s.holders[i]], nil
 	}
 	if s.Identity == nil || !isSigned(text) {
-		return nil, unknownKey()
+		return nil, unauthorized("invalid_api_key", "The API key is not known here.")
 	}
 	return s.identify(ctx, text)
-}
-
-func unknownKey() *problem {
-	return unauthorized("invalid_api_key", "The API key is not known here.")
 }
 
 // foreignKeyHeaders are the headers in which clients of the APIs of Anthropic and Google send their key.
@@ -254,11 +249,6 @@ func givenKeys(r *http.Request) (keys []string) {
 		}
 	}
 	return keys
-}
-
-// twoKeys is the problem of a request with keys of two callers, whose rights would otherwise depend on the place of a key.
-func twoKeys() *problem {
-	return badRequest("", "The request has two different API keys of this gateway, in Authorization, x-api-key, x-goog-api-key or ?key=: send one.").WithCode("conflicting_api_keys")
 }
 
 // codeNoKey is the error code for a request without a key.

@@ -65,14 +65,15 @@ func (mt *maintenance) survey(ctx context.Context) (map[string]int, error) {
 		}
 		if row.Reason == lathe.ReasonAwaitingApproval {
 			open[row.RunID] = len(row.Pending)
-			seen, isCurrent := mt.seen[row.RunID]
-			isCurrent = isCurrent && seen.lastID == row.LastID
-			if !isCurrent && (mt.shared == nil || reads < maxSurveyReads) {
+			run, known := mt.seen[row.RunID]
+			isCurrent := known && run.lastID == row.LastID
+			mayRead := mt.shared == nil || reads < maxSurveyReads
+			if !isCurrent && mayRead {
 				reads++
-				seen, isCurrent = mt.readSuspended(ctx, row.RunID), true
+				run = mt.readSuspended(ctx, row.RunID)
 			}
-			if isCurrent {
-				next[row.RunID], open[row.RunID] = seen, seen.asked
+			if isCurrent || mayRead {
+				next[row.RunID], open[row.RunID] = run, run.asked
 			}
 		}
 		if surveyed++; mt.shared != nil && surveyed == maxSurveyed {

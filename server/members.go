@@ -27,27 +27,28 @@ type members struct {
 	callTurns map[int]*splice.CallTurn
 }
 
-// sort divides the members that the server does not read into those that m gets and those without effect, including those
-// that the wire of the model server does not have. It refuses unknown members. relayed is true if the client gets the model
-// server's bytes unchanged.
-func (ms *members) sort(m *Model, relayed bool) *problem {
-	var passed []string
+// divide decides which of the members that the server does not read m gets, and which have no effect. It refuses unknown
+// members. relayed is true if the client gets the model server's bytes unchanged.
+func (ms *members) divide(m *Model, relayed bool) *problem {
+	var stored []string // names of members that the model server resolves
 	if relayed {
-		passed = m.Pass
+		stored = m.Pass
 	}
-	if p := ms.requireWholeConversation(passed); p != nil {
+	if p := ms.requireWholeConversation(stored); p != nil {
 		return p
 	}
 	sameWire := m.Loop.Wire() == ms.protocol.Wire()
 	for _, member := range ms.req.Unknown {
 		name := member.Name
-		listed := slices.Contains(m.Pass, name)
-		hasEffect := listed || !ms.protocol.withheld.Has(name) && (sameWire || ms.likes(name) != "")
 		switch {
-		case name == "lathe":
-		case !hasEffect, !relayed && slices.Contains(ms.protocol.shaping, name):
+		case name == "lathe": // see asked
+		case !relayed && slices.Contains(ms.protocol.shaping, name):
 			ms.ignored = append(ms.ignored, name)
-		case listed, ms.protocol.published.Has(name):
+		case slices.Contains(m.Pass, name):
+			ms.passed = append(ms.passed, member)
+		case ms.protocol.withheld.Has(name), !sameWire && ms.likes(name) == "": // the wire of the model server does not have it
+			ms.ignored = append(ms.ignored, name)
+		case ms.protocol.published.Has(name):
 			ms.passed = append(ms.passed, member)
 		default:
 			return ms.unknown(m, name)
@@ -68,10 +69,10 @@ var storedParts = rawjson.NewNames("cachedContent", "cached_content", "conversat
 const noThreads = `{"error_code":"thread_unsupported_request","unsupported":["thread"]}`
 
 // requireWholeConversation returns a problem if the request has a member of storedParts that the codec did not read. A
-// request may have the members in passed: they are sent to the model server, which stores the part.
-func (ms *members) requireWholeConversation(passed []string) *problem {
+// request may have the members in stored: they are sent to the model server, which stores the part.
+func (ms *members) requireWholeConversation(stored []string) *problem {
 	for _, m := range ms.req.Unknown {
-		if !storedParts.Has(m.Name) || string(m.Value) == "null" || slices.Contains(passed, m.Name) {
+		if !storedParts.Has(m.Name) || string(m.Value) == "null" || slices.Contains(stored, m.Name) {
 			continue
 		}
 		p := badRequest(m.Name, "This gateway does not have the part of the conversation that %s stands for. Send the whole conversation in %s, without %s.",
@@ -98,7 +99,6 @@ func (ms *members) unknown(m *Model, name string) *problem {
 		name, mean(name, m.Pass), cmp.Or(ms.req.Model, "NAME")).WithCode("unknown_parameter")
 }
 
-// asked returns the object `lathe` of the request; nil if it has none.
 func (ms *members) asked() []byte {
 	for _, m := range ms.req.Unknown {
 		if m.Name == "lathe" {

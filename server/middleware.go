@@ -108,7 +108,6 @@ func (g *gate) afterPanic(value any, rec *recorder) {
 	}
 }
 
-// observe counts and logs a request that began at the given time.
 func (g *gate) observe(r *http.Request, rec *recorder, began time.Time) {
 	route := rec.caller.routeName()
 	if m := g.opts.Metrics; m != nil {
@@ -134,7 +133,8 @@ func (g *gate) guarded(rt *route) http.Handler {
 			if rt.outlivesDrain {
 				c.leave(g.core)
 			}
-			if p = g.permits(c, rt); p == nil {
+			p = g.permits(c, rt)
+			if p == nil {
 				p = rt.handle(w, r, c)
 			}
 		} else if p.Status == http.StatusUnauthorized && rt.credential == apiKey {
@@ -147,42 +147,20 @@ func (g *gate) guarded(rt *route) http.Handler {
 }
 
 // admit checks a request by the row of its route: the cheap checks, and those that need no secret, come first. If p is nil,
-// the request has a place in its pool, and the caller must call release once to return it.
+// the request has a place in its pool, and the caller must call release once to return it, and c.reserved.Release.
 func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *route) (release func(), p *problem) {
 	if p = c.setup.admits(w.Header(), r, rt); p != nil {
 		return nil, p
 	}
-	release = func() {}
-	if rt.credential != noCredential {
-		key, refused := g.authenticate(r, c, rt)
-		if refused != nil {
-			return nil, refused
-		}
-		c.key = key
-		manyKeys := len(c.setup.Keys) > 1 || c.setup.Identity != nil
-		release, p = g.usage.Enter(key.admitted(), rt.pool, manyKeys && rt.credential == apiKey)
-		g.usage.ShowRate(w.Header(), key.admitted())
-		if p != nil {
-			return nil, p
-		}
+	if release, p = g.enter(w, r, c, rt); p != nil {
+		return nil, p
 	}
-	if p = checkQuery(rt.pattern, r); p == nil && rt.startsRun {
+	p = checkQuery(rt.pattern, r)
+	if p == nil && rt.startsRun {
 		p = g.takes()
 	}
-	if rt.body != noBody {
-		c.memory = g.memory.Begin(c.key.Name, c.setup.needsKey())
-		c.reserved = &c.memory
-	}
-	switch {
-	case p != nil:
-	case rt.body == wholeBody:
+	if p == nil && rt.body != noBody {
 		c.body, p = g.readBody(w, r, c, rt)
-	case rt.body == messageBody:
-		size := min(r.ContentLength, maxMessage)
-		if size < 0 {
-			size = maxMessage
-		}
-		p = c.reserved.Grow(2 * size)
 	}
 	if p != nil { // the caller of admit releases only what an admitted request has
 		c.reserved.Release()
@@ -190,6 +168,22 @@ func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *rout
 		return nil, p
 	}
 	return release, nil
+}
+
+// enter sets the key of the request and counts the request in the pool of its route, until release is called.
+func (g *gate) enter(w http.ResponseWriter, r *http.Request, c *caller, rt *route) (release func(), p *problem) {
+	if rt.credential == noCredential {
+		return func() {}, nil
+	}
+	key, p := g.authenticate(r, c, rt)
+	if p != nil {
+		return nil, p
+	}
+	c.key = key
+	manyKeys := len(c.setup.Keys) > 1 || c.setup.Identity != nil
+	release, p = g.usage.Enter(key.admitted(), rt.pool, manyKeys && rt.credential == apiKey)
+	g.usage.ShowRate(w.Header(), key.admitted())
+	return release, p
 }
 
 // maxMessage is the maximum size in bytes that is assumed for a messageBody; a smaller Content-Length is used as is. It
@@ -273,9 +267,18 @@ func (s *setup) knowsHost(r *http.Request) bool {
 }
 
 // readBody reads and decompresses the body of a request within the limits of the server. It reserves memory for the body
-// and for the conversation that is decoded from it. If the request is a message of a WebSocket, its text was read before,
-// and readBody returns that.
+// and for the conversation that is decoded from it. For a messageBody it only reserves the memory. If the request is a message
+// of a WebSocket, its text was read before, and readBody returns that.
 func (g *gate) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
+	c.memory = g.memory.Begin(c.key.Name, c.setup.needsKey())
+	c.reserved = &c.memory
+	if rt.body == messageBody {
+		size := r.ContentLength
+		if size < 0 || size > maxMessage {
+			size = maxMessage
+		}
+		return nil, c.reserved.Grow(2 * size)
+	}
 	if s := socketOf(r.Context()); s != nil {
 		c.reserved.Beside = s.message.reserved.Size() + s.reserved.Size()
 		return s.message.text, c.reserved.Converse(int64(len(s.message.text)))

@@ -17,7 +17,6 @@ import (
 // converted to the calls and results that the model received. Other items of this server, such as approval requests, are
 // removed.
 
-// isOwnPart reports whether a part is an item of this server.
 func isOwnPart(p lathe.Part) bool {
 	o, ok := p.(lathe.Opaque)
 	return ok && splice.IsOwn(o.JSON)
@@ -44,34 +43,31 @@ func (c *caller) resolveItems(history []lathe.Message) (out []lathe.Message, cha
 func (c *caller) appendResolved(out []lathe.Message, m *lathe.Message) []lathe.Message {
 	turn := *m
 	turn.Parts = nil
-	var results []lathe.Message
-	flush := func() {
-		if len(turn.Parts) > 0 {
-			out = append(append(out, turn), results...)
-		}
-		turn.Parts, results = nil, nil
-	}
+	var results []lathe.Message // of the calls in turn
 	given := resultBlocks(m)
 	for _, p := range m.Parts {
-		o, ok := p.(lathe.Opaque)
-		if !ok || !splice.IsOwn(o.JSON) {
-			if p, ok = c.withoutWaiting(p); !ok {
+		if !isOwnPart(p) {
+			p, ok := c.withoutWaiting(p)
+			if !ok {
 				continue
 			}
 			if len(results) > 0 {
-				flush()
+				out = append(append(out, turn), results...)
+				turn.Parts, results = nil, nil
 			}
 			turn.Parts = append(turn.Parts, p)
 			continue
 		}
-		call, result, ok := readCall(o.JSON, given)
+		call, result, ok := readCall(p.(lathe.Opaque).JSON, given)
 		if ok && c.specOf(call.Name) != nil {
 			turn.Parts = append(turn.Parts, call)
 			results = append(results, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{result}})
 		}
 	}
-	flush()
-	return out
+	if len(turn.Parts) == 0 {
+		return out
+	}
+	return append(append(out, turn), results...)
 }
 
 // withoutWaiting returns a part without the waiting sentence (approval.waiting_text), which is obsolete since the result of
@@ -82,13 +78,13 @@ func (c *caller) withoutWaiting(p lathe.Part) (_ lathe.Part, ok bool) {
 		return p, true
 	}
 	rest, _, waited := c.setup.waiting.Split(t.Text)
-	if t.Text = rest; !waited {
+	if !waited {
 		return p, true
 	}
+	t.Text = rest
 	return t, rest != ""
 }
 
-// resultBlocks returns the mcp_tool_result blocks of a message by call id.
 func resultBlocks(m *lathe.Message) map[string][]byte {
 	blocks := map[string][]byte{}
 	for _, p := range m.Parts {

@@ -13,7 +13,6 @@ import (
 // A problem is an error response: status, code and message.
 type problem = problems.Problem
 
-// client returns the format in which the caller reads problems.
 func (c *caller) client() *problems.Client {
 	return &problems.Client{Form: c.form, RequestID: c.requestID, Challenge: c.challenge}
 }
@@ -24,10 +23,8 @@ func (c *caller) fail(w http.ResponseWriter, p *problem) {
 	c.client().Fail(w, p)
 }
 
-// apiError converts p to the error type that the codecs of wires encode.
 func (c *caller) apiError(p *problem) *wire.APIError { return c.client().APIError(p) }
 
-// formOf returns the format of errors that the client of the request expects.
 func formOf(r *http.Request) problems.Form {
 	path := r.URL.Path
 	switch {
@@ -53,7 +50,6 @@ func notFound(code, format string, args ...any) *problem {
 	return problems.New(http.StatusNotFound, code, format, args...)
 }
 
-// unauthorized returns a problem with status 401, for a request without a valid credential.
 func unauthorized(code, format string, args ...any) *problem {
 	return problems.New(http.StatusUnauthorized, code, format, args...)
 }
@@ -97,11 +93,4 @@ func draining() *problem {
 // callWithdrawn returns the problem of a stream that contains the beginning of a call which the run does not make.
 func callWithdrawn() *problem {
 	return problems.New(http.StatusBadGateway, "tool_call_withdrawn", "The model began a call to a tool of the client, and the call could not be read or was refused. Do not execute it. Send the request again.")
-}
-
-// otherRun returns the problem of a stream whose run was superseded: another run was first to record that it answers the
-// request.
-func otherRun() *problem {
-	return problems.New(http.StatusServiceUnavailable, "retry_run_active",
-		"Another run answers an equal request. Send the request again to get its answer, or with %s: true to have a run of its own.", newRunHeader)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,7 +125,7 @@ func (o *reasoningOrigins) apply(principal, entry string, messages []lathe.Messa
 		details := func(x lathe.Member) bool { return x.Name == "reasoning_details" }
 		if len(paths) > 0 && slices.ContainsFunc(messages[i].Extra, details) {
 			messages[i].Extra = slices.DeleteFunc(slices.Clone(messages[i].Extra), details)
-			paths = append(paths, "messages["+strconv.Itoa(i)+"].reasoning_details")
+			paths = append(paths, fmt.Sprintf("messages[%d].reasoning_details", i))
 		}
 		left = append(left, paths[:min(len(paths), wire.MaxDropped-len(left))]...)
 	}
@@ -144,7 +145,7 @@ func (o *reasoningOrigins) partsFor(principal, entry string, m *lathe.Message, i
 			r := p.(lathe.Reasoning)
 			field, ok := o.find(principal, entry, &r)
 			if !ok {
-				left = append(left, "messages["+strconv.Itoa(i)+"].parts["+strconv.Itoa(j)+"]")
+				left = append(left, fmt.Sprintf("messages[%d].parts[%d]", i, j))
 				continue
 			}
 			if field != "" && field != r.Field {
@@ -182,7 +183,6 @@ func returnReasoning(a *chat) bool {
 	return changed
 }
 
-// noteReasoning stores the origin of the reasoning that the client was sent.
 func (a *chat) noteReasoning(res *event.Result) {
 	var all []lathe.Reasoning
 	for _, m := range a.added(res) {

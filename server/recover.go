@@ -65,10 +65,10 @@ func (r *recovered) Emit(ctx context.Context, e event.Event) {
 		return
 	}
 	r.mu.Lock()
-	resumed := r.resumed[e.RunID]
+	all := r.resumed[e.RunID]
 	r.mu.Unlock()
-	if len(resumed) > 0 {
-		resumed[0].objects.Emit(ctx, e)
+	if len(all) > 0 {
+		all[0].objects.Emit(ctx, e)
 	}
 }
 
@@ -76,12 +76,13 @@ func (r *recovered) Emit(ctx context.Context, e event.Event) {
 func (r *recovered) Leave(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	resumed := r.resumed[id]
-	if len(resumed) == 0 {
+	all := r.resumed[id]
+	if len(all) == 0 {
 		return
 	}
-	if r.resumed[id] = resumed[1:]; len(resumed) == 1 {
+	r.resumed[id] = all[1:]
+	if len(all) == 1 {
 		delete(r.resumed, id)
 	}
-	r.core.work.release(resumed[0].setup)
+	r.core.work.release(all[0].setup)
 }

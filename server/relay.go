@@ -22,8 +22,9 @@ func (c *access) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []stri
 // unchanged, it appends the encoded deltas instead.
 func (a *chat) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
 	a.bytesSent, a.wroteText = true, true
-	a.job.objects.relayed(raw.Bytes)
-	if a.reencodes = a.reencodes || !raw.Sound; a.reencodes {
+	a.job.objects.addRelayed(raw.Bytes)
+	a.reencodes = a.reencodes || !raw.Sound
+	if a.reencodes {
 		for _, d := range raw.Deltas {
 			if !a.finished { // clients do not read what follows the finish reason
 				dst = a.writer.AppendDelta(dst, d)

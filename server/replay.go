@@ -23,7 +23,6 @@ type replayed struct {
 	calls    []lathe.ToolCall // the calls that the client is to execute
 }
 
-// appendWhole appends the body of an answer that is not streamed.
 func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	own := a.added(res)
 	if res.Reasoning != "" && a.turnEnd != nil { // the last message has only reasoning, so the history does not have it
@@ -131,9 +130,10 @@ func (*textWriter) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { ret
 // contains a refusal.
 func (a *content) seen(messages []lathe.Message) (text string, refused bool) {
 	w := &textWriter{}
-	own := *a
-	own.writer, own.calls, own.carriers, own.before = w, &handover{writer: w, names: a.calls.names}, nil, replayed{}
-	own.progress = progress{}
+	own := *a // the same answer from its beginning, written to w
+	own.writer = w
+	own.calls = &handover{writer: w, names: a.calls.names}
+	own.carriers, own.before, own.progress = nil, replayed{}, progress{}
 	own.replay(nil, &replayed{messages: messages, history: messages}, nil)
 	if a.lastTurnOnly {
 		own.appendAlone(nil, 0, messages)

@@ -12,6 +12,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
+// The state of one answer is in layers of types, each of which embeds the one below: members, request, exchange (with the plan
+// and the job), content (which encodes the answer) and chat (its stream).
+
 // A request is one request for a model's answer, on any wire, and what its client supports.
 type request struct {
 	handler        *planner
@@ -32,14 +35,15 @@ type request struct {
 	preparesOnly   bool                     // the message only prepares a conversation (generate: false): no model is called
 }
 
-// An exchange is a request and its plan: the run that answers the request, which is new, resumed or attached to.
+// An exchange is a request and its plan: the run that answers the request, which is new, resumed or attached to. planChat sets
+// its fields. A run that is found or continued later ([earlierRuns.answerRepeated], spliceResumed) changes job, base and continues.
 type exchange struct {
 	request
 	plan      // plan.in is the input of job
 	job       job
 	base      int        // number of messages of the run's history before the run
 	sum       splice.Sum // digest of the conversation that the client sent
-	after     splice.Key // key of the last hidden turn that was spliced into the conversation
+	lastKey   splice.Key // key of the last hidden turn that was spliced into the conversation
 	lost      int        // number of hidden turns that could not be spliced into the conversation
 	keepsText bool       // if the answer is text, it is stored together with the hidden turns before it
 	continues string     // the id of the run that this run continues
@@ -91,7 +95,8 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 // newChat returns the chat that answers a request of c on the wire of pr.
 func (h *planner) newChat(c *caller, pr *protocol, req *wire.ClientRequest) *chat {
 	a := &chat{}
-	if a.enc = a; !req.Stream {
+	a.enc = a
+	if !req.Stream {
 		a.enc = &wholeAnswer{chat: a}
 	}
 	a.request = request{handler: h, caller: c, members: members{protocol: pr, req: req}, parsed: req.Messages}
@@ -99,7 +104,6 @@ func (h *planner) newChat(c *caller, pr *protocol, req *wire.ClientRequest) *cha
 	return a
 }
 
-// wantsJSON reports whether a response_format requires anything but plain text.
 func wantsJSON(format []byte) bool {
 	kind := rawjson.At(format, "type")
 	return kind != nil && rawjson.Text(kind) != "text"

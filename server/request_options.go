@@ -83,7 +83,6 @@ func parseUIOptions(raw []byte) (*requestOptions, *problem) {
 	})
 }
 
-// param returns the path of an option in the request, for errors.
 func (o *requestOptions) param(name string) string {
 	return strings.TrimPrefix(o.at+"."+name, ".")
 }
@@ -112,6 +111,9 @@ func eachMember(raw []byte, at string, names []string, f func(name, at string, v
 	}
 	return nil
 }
+
+// acceptMember is a callback of eachMember, for objects whose members are only checked.
+func acceptMember(string, string, []byte) *problem { return nil }
 
 // take decodes the JSON v into dst. at is the path of v and want a description of its type, for the error.
 func take(v []byte, dst any, at, want string) *problem {
@@ -175,7 +177,6 @@ func word[T ~string](v []byte, dst *T, at string, words ...T) *problem {
 	return nil
 }
 
-// names returns the words as strings.
 func names[T ~string](words []T) []string {
 	out := make([]string, len(words))
 	for i, w := range words {

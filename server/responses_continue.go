@@ -9,7 +9,6 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
-	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -17,10 +16,11 @@ import (
 // response, which may itself continue another one, stand before the input of the request.
 
 // continueResponse resolves item references, and puts the input and output of the response that the request continues
-// before the messages of the request. If the run of that response is suspended and the request has results for it,
-// continueResponse returns that run in waits instead.
-func (h *responseReader) continueResponse(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
-	if waits, p = h.resolveReferences(ctx, a); p != nil || waits != nil || a.req.PreviousID == "" {
+// before the messages of the request. If the run of that response is suspended and the request has results for it, waits is the
+// id of that run instead.
+func (h *responseReader) continueResponse(ctx context.Context, a *chat) (waits string, p *problem) {
+	waits, p = h.resolveReferences(ctx, a)
+	if p != nil || waits != "" || a.req.PreviousID == "" {
 		return waits, p
 	}
 	earlier, p := h.earlierResponse(ctx, a)
@@ -28,28 +28,28 @@ func (h *responseReader) continueResponse(ctx context.Context, a *chat) (waits *
 		p = a.caller.reserved.Load(earlier.messages)
 	}
 	if p != nil {
-		return nil, p
+		return "", p
 	}
 	given := withoutInstructions(a.req.Messages)
 	instructions := a.req.Messages[:len(a.req.Messages)-len(given)] // those of this request stay first
 	results := given[:leadingResults(given)]
 	if earlier.runID != "" && len(results) > 0 {
-		return &splice.Stored{RunID: earlier.runID}, nil
+		return earlier.runID, nil
 	}
 	history := earlier.messages
 	if earlier.open {
 		ids, p := h.turns.CallIDsIn(ctx, a.caller.key.Name, results)
 		if p != nil {
-			return nil, p
+			return "", p
 		}
 		joined, ok := pairs.Join(nil, history, ids.Originals(results, history))
 		if !ok {
-			return nil, badRequest(a.protocol.conversation, "The response that the request goes on from has calls: begin the input with one function_call_output for each of them.").WithCode("missing_tool_result")
+			return "", badRequest(a.protocol.conversation, "The response that the request goes on from has calls: begin the input with one function_call_output for each of them.").WithCode("missing_tool_result")
 		}
 		history, given = joined, given[len(results):]
 	}
 	a.req.Messages = slices.Concat(instructions, history, given)
-	return nil, nil
+	return "", nil
 }
 
 // leadingResults returns the number of tool results at the beginning of the messages.
@@ -71,7 +71,7 @@ type earlierResponse struct {
 
 // earlierResponse returns the response that the request continues: the last one of its WebSocket, or a stored one.
 func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlierResponse, *problem) {
-	last := a.socket.find(a.req.PreviousID)
+	last := a.socket.refer(a.req.PreviousID)
 	if last != nil && last.runID == "" {
 		return last, nil
 	}
@@ -79,10 +79,11 @@ func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlier
 	var p *problem
 	if last == nil {
 		sp, p = h.restingResponse(ctx, a, a.req.PreviousID)
-	} else if v, bad := h.viewOther(ctx, a.caller, last.runID); bad != nil { // the response is not stored, but its suspended run is
-		p = bad
-	} else {
-		sp = v.Span(runlog.ParseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
+	} else { // the response is not stored, but its suspended run is
+		var v *runlog.View
+		if v, p = h.viewOther(ctx, a.caller, last.runID); p == nil {
+			sp = v.Span(runlog.ParseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
+		}
 	}
 	switch {
 	case p != nil && p.Code == codeNoResponse:
@@ -96,7 +97,8 @@ func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlier
 	} else {
 		e.messages = loop.KeptHistory(e.messages, sp.State.Retention)
 	}
-	if sp.State.Run.Labels[labelResponse] == storedInstructed || last != nil && last.instructed {
+	isInstructed := last != nil && last.instructed || sp.State.Run.Labels[labelResponse] == storedInstructed
+	if isInstructed {
 		e.messages = withoutInstructions(e.messages)
 	}
 	return e, nil

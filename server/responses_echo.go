@@ -35,7 +35,8 @@ func (a *content) storeRequest() {
 	if a.carriers != nil {
 		s.Binding = a.carriers.Binding()
 	}
-	s.Request = withoutConversation(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):])
+	// Model, input and instructions are elsewhere in the log of the run.
+	s.Request = rawjson.Without(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):], "input", "instructions", "model")
 	if len(s.Request) > maxEcho {
 		s.Request = []byte("{}")
 	}
@@ -44,13 +45,6 @@ func (a *content) storeRequest() {
 	}
 }
 
-// withoutConversation returns the body of a request without model, input and instructions, which are elsewhere in the log
-// of the run.
-func withoutConversation(body []byte) []byte {
-	return rawjson.Without(body, "input", "instructions", "model")
-}
-
-// withMember returns a copy of a JSON object with one more member.
 func withMember(obj []byte, name string, value []byte) []byte {
 	same := func(_ string, v []byte) (key, value []byte, keep bool) { return nil, v, true }
 	return rawjson.AppendEdited(nil, obj, same, func(dst []byte) []byte { return wire.JSON(dst).Val(name, value) })
@@ -83,8 +77,8 @@ func (a *content) restoreRequest(ctx context.Context, v *runlog.View) {
 	if p != nil {
 		return
 	}
-	if a.job.loop = l; len(s.Binding) == 0 {
-		return
+	a.job.loop = l
+	if len(s.Binding) > 0 {
+		a.carriers = a.handler.turns.StoredCarriers(ctx, s.Binding, v.State.Run.RunID)
 	}
-	a.carriers = a.handler.turns.StoredCarriers(ctx, s.Binding, v.State.Run.RunID)
 }

@@ -43,15 +43,15 @@ func isReference(p lathe.Part) bool {
 
 // resolveReferences replaces references by the messages that the runs of their responses added to the conversation. The
 // first reference to a response is replaced by all its messages, including calls of this server; further ones are removed.
-// If the last of those runs is suspended and the request has results for it, resolveReferences returns that run in waits.
+// If the last of those runs is suspended and the request has results for it, waits is its id.
 // The references of a relayed request stay, since they refer to items of the model server.
-func (h *responseReader) resolveReferences(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
+func (h *responseReader) resolveReferences(ctx context.Context, a *chat) (waits string, p *problem) {
 	if a.protocol.Wire() != lathe.WireResponses || a.plan.relayed || !pairs.AnyPart(a.req.Messages, isReference) {
-		return nil, nil
+		return "", nil
 	}
 	ids, p := h.turns.CallIDsIn(ctx, a.caller.key.Name, a.req.Messages)
 	if p != nil {
-		return nil, p
+		return "", p
 	}
 	r := &references{responseReader: h, chat: a, ids: ids, done: map[string]bool{}, taken: map[string]int{}, given: a.req.Messages}
 	for len(r.given) > 0 {
@@ -61,12 +61,12 @@ func (h *responseReader) resolveReferences(ctx context.Context, a *chat) (waits 
 			r.out = append(r.out, *m)
 			continue
 		}
-		if waits, p := r.resolve(ctx, m); waits != nil || p != nil {
+		if waits, p := r.resolve(ctx, m); waits != "" || p != nil {
 			return waits, p
 		}
 	}
 	a.req.Messages, a.hasReferences = r.out, true
-	return nil, nil
+	return "", nil
 }
 
 // references is the state of one call of [responseReader.resolveReferences].
@@ -82,8 +82,8 @@ type references struct {
 }
 
 // resolve appends the message m with its references replaced. If one of them belongs to a run that is suspended and gets
-// the results that follow, resolve returns that run in waits.
-func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits *splice.Stored, p *problem) {
+// the results that follow, waits is the id of that run.
+func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits string, p *problem) {
 	rest := *m // the parts that are not appended yet
 	rest.Parts = nil
 	before := len(r.out)
@@ -99,25 +99,26 @@ func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits *spli
 		}
 		sp, p := r.find(ctx, answer, item)
 		if p != nil {
-			return nil, p
+			return "", p
 		}
-		if sp.Waits() && r.answers > 0 && r.answers == len(r.given) {
-			return &splice.Stored{RunID: sp.ID.Run}, nil
+		endsWithResults := r.answers > 0 && r.answers == len(r.given)
+		if endsWithResults && sp.Waits() {
+			return sp.ID.Run, nil
 		}
 		own := sp.Take(r.taken, slices.ContainsFunc(r.given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser }))
 		if p := r.chat.caller.reserved.Load(own); p != nil {
-			return nil, p
+			return "", p
 		}
 		if len(own) == 0 {
 			continue
 		}
 		r.appendRest(&rest, own) // the parts that precede the reference
 		if p := r.add(sp, own); p != nil {
-			return nil, p
+			return "", p
 		}
 	}
 	r.appendRest(&rest, r.out[before:]) // the request may repeat a call that a reference has added
-	return nil, nil
+	return "", nil
 }
 
 // appendRest appends the message rest without the calls that others contains, and removes its parts.
@@ -130,7 +131,6 @@ func (r *references) appendRest(rest *lathe.Message, others []lathe.Message) {
 	}
 }
 
-// find returns the answer that the reference item names.
 func (r *references) find(ctx context.Context, answer, item string) (*runlog.Span, *problem) {
 	param := r.chat.protocol.conversation
 	r.done[answer] = true

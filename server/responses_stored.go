@@ -111,9 +111,14 @@ func (h *responseReader) storedResponse(ctx context.Context, c *caller, id strin
 	return v.Span(answer), nil
 }
 
+// named returns the stored response whose id is in the path of a request.
+func (h *responsesHandler) named(r *http.Request, c *caller) (*runlog.Span, *problem) {
+	return h.responses.storedResponse(r.Context(), c, r.PathValue("id"))
+}
+
 // showResponse handles GET /v1/responses/{id}.
 func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	sp, p := h.responses.storedResponse(r.Context(), c, r.PathValue("id"))
+	sp, p := h.named(r, c)
 	if p == nil && r.URL.Query().Get("stream") == "true" {
 		p = badRequest("stream", "The events of a response are not replayed: read the response, or follow GET /api/runs/ID/events.")
 	}
@@ -123,7 +128,6 @@ func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, 
 	return answerRaw(w, http.StatusOK, h.responseOf(r.Context(), c, sp))
 }
 
-// responseOf returns the current state of a stored response as JSON.
 func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog.Span) (body []byte) {
 	v := sp.View
 	c.runID = v.State.Run.RunID
@@ -175,11 +179,11 @@ func lastResponse(frames []byte) (response []byte) {
 // cancelResponse handles POST /v1/responses/{id}/cancel: it cancels the run of a stored response and returns the response.
 // If the run has given a later response, the named one has ended, and is returned unchanged.
 func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	id := r.PathValue("id")
-	sp, p := h.responses.storedResponse(r.Context(), c, id)
+	sp, p := h.named(r, c)
 	if p == nil && sp.Last() && sp.State.Finished == nil {
-		if _, p = h.inputs().cancel(r.Context(), c, sp.State.Run.RunID); p == nil || p.Code == "run_ended" {
-			sp, p = h.responses.storedResponse(r.Context(), c, id)
+		_, p = h.inputs().cancel(r.Context(), c, sp.State.Run.RunID)
+		if p == nil || p.Code == "run_ended" {
+			sp, p = h.named(r, c)
 		}
 	}
 	if p != nil {
@@ -190,8 +194,7 @@ func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request
 
 // deleteResponse handles DELETE /v1/responses/{id}: it deletes the run of a stored response, with all its responses.
 func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	id := r.PathValue("id")
-	sp, p := h.responses.storedResponse(r.Context(), c, id)
+	sp, p := h.named(r, c)
 	if p == nil {
 		p = (&removalHandler{&sessionsHandler{h.runStarter}}).remove(r.Context(), c, sp.State.Run.RunID)
 	}
@@ -202,13 +205,13 @@ func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request
 		ID      string `json:"id"`
 		Object  string `json:"object"`
 		Deleted bool   `json:"deleted"`
-	}{id, "response.deleted", true})
+	}{r.PathValue("id"), "response.deleted", true})
 }
 
 // listInput handles GET /v1/responses/{id}/input_items: the input of a stored response, including that of the responses
 // which it continues.
 func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	sp, p := h.responses.storedResponse(r.Context(), c, r.PathValue("id"))
+	sp, p := h.named(r, c)
 	if p != nil {
 		return p
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
-	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -15,54 +14,57 @@ import (
 // client's next request contains the result of its call and resumes that run, which may then still wait for the approval.
 
 // resumeRun sets the job of the request to resume the run, which waits for the results at the end of the conversation. It returns
-// false if the run no longer waits for them; the request then begins a new run.
-func (h *planner) resumeRun(ctx context.Context, a *chat, run *splice.Stored) (resumed bool, _ *problem) {
+// false if the run no longer waits for them; the request then begins a new run. A resumed run stays locked until a.unlock is
+// called.
+func (h *planner) resumeRun(ctx context.Context, a *chat, run string) (resumed bool, p *problem) {
 	if a.compacts() {
 		return false, conflict("response_in_progress", "The response that the request goes on from waits: continue it before it is compacted.")
 	}
-	c := a.caller
-	v, p := h.loadSuspended(ctx, a, run.RunID)
-	switch {
-	case p != nil && p.Code == noRun().Code, v != nil && (v.State.Finished != nil || v.State.Target != a.req.Model):
-		return h.releaseRun(a)
-	case p == nil && v.State.Paused == "":
-		p = ownedElsewhere()
-	case p == nil:
-		p = c.reserved.Load(v.State.Messages)
-	}
+	defer func() {
+		if !resumed {
+			a.unlock()
+		}
+	}()
+	v, answers, p := h.loadWaiting(ctx, a, run)
 	if p != nil {
-		a.unlock()
-		return false, p
-	}
-	answers, p := h.resultsFor(ctx, c, a.req.Messages, v)
-	if p != nil {
-		a.unlock()
 		return false, p
 	}
 	if len(answers) == 0 {
-		return h.releaseRun(a)
+		a.caller.runID = ""
+		return false, nil
 	}
-	l, p := c.loopOf(v)
+	l, p := a.caller.loopOf(v)
 	if p != nil {
-		a.unlock()
 		return false, p
 	}
-	a.session, a.base = v.State.Run.SessionID, len(v.State.Messages)
-	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
-	id := runlog.AnswerID{Run: run.RunID, After: v.WaitBefore(a.base)}
+	base := len(v.State.Messages)
+	id := runlog.AnswerID{Run: run, After: v.WaitBefore(base)}
 	if id.After == 0 { // the process of the run stopped before the run waited
 		id.Once = runlog.NewOnce()
 	}
-	a.begin(ctx, id, &a.plan.model.Settings, &a.plan.model.Limits)
-	a.job = job{loop: l, resume: run.RunID, answers: answers, stepped: v.Stepped(), holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
+	answerFrom(ctx, a, v, base, id)
+	a.job = job{loop: l, resume: resumption{run, answers, v.Stepped()}, holds: a.keepOpen, note: &waitingNote{h.turns, a.digest()}}
 	return true, nil
 }
 
-// releaseRun unlocks the run, which is not resumed. Its results are those of resumeRun.
-func (h *planner) releaseRun(a *chat) (bool, *problem) {
-	a.unlock()
-	a.unlock, a.caller.runID = func() {}, ""
-	return false, nil
+// loadWaiting locks and returns the run, with the results that the request has for it. There are none if the run does not exist
+// any more, has ended, or waits for other results.
+func (h *planner) loadWaiting(ctx context.Context, a *chat, id string) (v *runlog.View, answers map[string]lathe.Output, p *problem) {
+	v, p = h.loadSuspended(ctx, a, id)
+	switch {
+	case p != nil && p.Code == noRun().Code:
+		return nil, nil, nil
+	case p != nil:
+		return nil, nil, p
+	case v.State.Finished != nil, v.State.Target != a.req.Model:
+		return v, nil, nil
+	case v.State.Paused == "":
+		return nil, nil, ownedElsewhere()
+	}
+	if p = a.caller.reserved.Load(v.State.Messages); p == nil {
+		answers, p = h.resultsFor(ctx, a.caller, a.req.Messages, v)
+	}
+	return v, answers, p
 }
 
 // loadSuspended waits until this process does not execute the run, and returns the run. The run is locked until a.unlock is
@@ -76,12 +78,11 @@ func (h *planner) loadSuspended(ctx context.Context, a *chat, id string) (*runlo
 		a.unlock = sync.OnceFunc(unlock)
 		isExecuted := h.executes(id)
 		v, p := h.view(ctx, a.caller, id)
-		if p == nil && !v.Rests() && !isExecuted { // the run may have been resumed between the two reads
+		if p == nil && !isExecuted && !v.Rests() { // the run may have been resumed between the two reads
 			isExecuted = h.executes(id)
 			before := v.State.LastID
-			if v, p = h.view(ctx, a.caller, id); p == nil && v.State.LastID > before {
-				isExecuted = true
-			}
+			v, p = h.view(ctx, a.caller, id)
+			isExecuted = isExecuted || p == nil && v.State.LastID > before
 		}
 		if p != nil || !isExecuted {
 			return v, p

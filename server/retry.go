@@ -21,7 +21,7 @@ import (
 //   - Before the first such call of a run, the gateway records in the store that this run answers the request.
 //     The request is identified by a digest. See [tracked].
 //   - If a request finds a record whose run is active, it waits for the end of that run and gets its answer. If the
-//     run has ended with an answer that no client received, the request gets that answer. See [earlierRuns.repeated].
+//     run has ended with an answer that no client received, the request gets that answer. See [earlierRuns.answerRepeated].
 //   - If the run failed, or was cancelled because its client left, a new run continues it: the new run takes over the
 //     calls and their results, and calls the model next. See [earlierRuns.takeOver].
 //   - If several requests arrive before there is a record, the run of one of them is recorded. The runs of the others end
@@ -43,9 +43,9 @@ type tracked struct {
 	messages []lathe.Message // of the request
 	digest   store.RequestDigest
 	// durable is set if the run continues when its client leaves or its process stops. Such a run is recorded at its start.
-	durable     bool
-	requiresNew bool // the client requires a new run
-	before      bool // the request arrived before the answer of the earlier run was delivered; set by the lookup
+	durable       bool
+	requiresNew   bool // the client requires a new run
+	arrivedBefore bool // the request arrived before the answer of the earlier run was delivered; set by the lookup
 	// continued is the number of runs in the chain that the run continues. failed is the error code of the last of them;
 	// "": it did not fail.
 	continued int
@@ -72,7 +72,6 @@ type tracked struct {
 
 var _ engine.Recorder = (*tracked)(nil)
 
-// asksAnew reports whether the request requires a new run by newRunHeader.
 func asksAnew(r *http.Request) (bool, *problem) {
 	switch given := r.Header.Values(newRunHeader); {
 	case len(given) == 0:
@@ -91,7 +90,7 @@ func (h *planner) trackChat(a *chat) {
 		return
 	}
 	a.job.track = &tracked{earlier: h.earlier, caller: c, messages: a.req.Messages, digest: store.RequestDigest(a.digest()),
-		durable: a.job.due == nil, requiresNew: a.requiresNew, runID: a.job.follow}
+		durable: a.job.due == nil, requiresNew: a.requiresNew, runID: a.job.follow.id}
 }
 
 // offersWrites reports whether a run under these settings may call a tool of this server that may write.
@@ -114,12 +113,12 @@ func (c *access) hasTool(allow []string, kind func(*lathe.ToolSpec) bool) bool {
 }
 
 // Record implements [engine.Recorder]. An error ends the run before the call is executed.
-func (t *tracked) Record(ctx context.Context, e event.Event) error { return t.take(ctx, &e) }
+func (t *tracked) Record(ctx context.Context, e event.Event) error { return t.recordAt(ctx, &e) }
 
 // Emit implements [event.Sink]. When the run has ended, Emit stores its result for repetitions, or removes the record if
 // the run was never stored.
 func (t *tracked) Emit(ctx context.Context, e event.Event) {
-	if t.take(ctx, &e) != nil { // an engine without a store does not call Record
+	if t.recordAt(ctx, &e) != nil { // an engine without a store does not call Record
 		t.cancel()
 	}
 	switch d := e.Data.(type) {
@@ -136,13 +135,13 @@ func (t *tracked) Emit(ctx context.Context, e event.Event) {
 		t.stored = t.recorded()
 	}
 	res := loop.Ended(e.Data)
-	switch {
-	case res == nil || !t.recorded():
-	case !t.stored && t.runID != e.RunID: // the record names the run that this one was to continue: it stays
-	case !t.stored: // the store accepted the record and then failed to store the run
-		t.withdraw(ctx)
-	default:
+	if res == nil || !t.recorded() {
+		return
+	}
+	if t.stored {
 		t.earlier.results.put(e.RunID, res, t.start, t.earlier.opts.Now(), t.executed)
+	} else if t.runID == e.RunID { // else the record names the run that this one was to continue: it stays
+		t.withdraw(ctx) // the store accepted the record and then failed to store the run
 	}
 }
 
@@ -154,8 +153,8 @@ func (t *tracked) withdraw(ctx context.Context) {
 	t.forget()
 }
 
-// take makes the record: at the first event of a durable run, before the first call that may write of any other.
-func (t *tracked) take(ctx context.Context, e *event.Event) error {
+// recordAt makes the record when the run needs it: at the first event of a durable run, before the first call that may write of any other.
+func (t *tracked) recordAt(ctx context.Context, e *event.Event) error {
 	switch d := e.Data.(type) {
 	case *event.RunStarted, *event.RunResumed:
 		if !t.durable {
@@ -186,7 +185,8 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 				return err
 			}
 			t.known = r.RunID
-			t.outrun = t.unsure && !t.requiresNew && err == nil && !r.Delivered
+			isUnanswered := err == nil && !r.Delivered
+			t.outrun = isUnanswered && t.unsure && !t.requiresNew
 			if t.outrun {
 				break
 			}
@@ -199,7 +199,7 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 		if lathe.CodeOf(err) != lathe.CodeConflict {
 			return err
 		}
-		t.outrun = t.looked
+		t.outrun = t.looked // the record was made after the lookup
 		if t.outrun {
 			break
 		}
@@ -299,7 +299,8 @@ const deliverTimeout = 5 * time.Second
 // failed with the same code in maxRepeatedFailures runs, permit instead sets a status that clients do not retry: each retry
 // costs all attempts of a model call.
 func (t *tracked) permit(res *event.Result, p *problem) {
-	if p == nil || !t.recorded() || res.Reason != lathe.ReasonUpstreamError && res.Reason != lathe.ReasonInterrupted {
+	mayPass := res.Reason == lathe.ReasonUpstreamError || res.Reason == lathe.ReasonInterrupted
+	if p == nil || !mayPass || !t.recorded() {
 		return
 	}
 	p.NoRetry = false

@@ -25,11 +25,11 @@ type answerer interface {
 	execute() (lost bool)
 }
 
-// repeated writes the answer of an earlier run if the request of j repeats the request of that run. It returns false, and has
+// answerRepeated writes the answer of an earlier run if the request of j repeats the request of that run. It returns false, and has
 // written nothing of an answer, if the request needs a new run.
-func (er *earlierRuns) repeated(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, answer answerer) bool {
+func (er *earlierRuns) answerRepeated(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, answer answerer) bool {
 	t := j.track
-	if t == nil || t.requiresNew || j.resume != "" || j.follow != "" {
+	if t == nil || t.requiresNew || j.resume.id != "" || j.follow.id != "" {
 		return false
 	}
 	for range maxContinued {
@@ -37,7 +37,7 @@ func (er *earlierRuns) repeated(w http.ResponseWriter, r *http.Request, j *job, 
 		if e == nil && p == nil {
 			return false
 		}
-		attached := p == nil && !e.over
+		attached := p == nil && !e.over // the run is active, so this request waits for its end
 		if attached {
 			e, p = er.awaitAttached(w, r, j, enc, e.id)
 		}
@@ -70,6 +70,7 @@ func (er *earlierRuns) repeated(w http.ResponseWriter, r *http.Request, j *job, 
 		if begun && !answer.execute() {
 			return true
 		}
+		// Another request has begun the continuation, or its record was first: look again.
 	}
 	failStream(w, t.caller, j, enc, repeatLimit())
 	return true
@@ -168,7 +169,6 @@ func (ca *chatAnswer) replay(e *earlierRun) {
 	ca.earlier.deliver(ca.w, ca.r, &a.job, a.enc, e, func() []byte { return a.enc.AppendEnd(nil, e.res, nil) })
 }
 
-// answerAs prepares the answer as one of the run e, under the given id.
 func (a *content) answerAs(ctx context.Context, id runlog.AnswerID, e *earlierRun) {
 	a.begin(ctx, id, &a.settings, &a.limits)
 	a.base = e.base

@@ -78,25 +78,26 @@ func newEarlierRuns(views *runViews) *earlierRuns {
 func (er *earlierRuns) findEarlier(ctx context.Context, t *tracked) (*earlierRun, *problem) {
 	l := &lookup{earlierRuns: er, track: t, began: time.Now()}
 	for {
-		e, next, p := l.look(ctx)
-		if p == nil && next == lookLater {
-			p = pause(ctx, nil, findPause)
-		}
-		if p != nil {
-			return nil, p
-		}
-		if next == lookDone {
-			return e, nil
+		switch l.look(ctx) {
+		case lookDone:
+			return l.run, l.bad
+		case lookLater:
+			if p := pause(ctx, nil, findPause); p != nil {
+				return nil, p
+			}
 		}
 	}
 }
 
-// A lookup is the state of one call of [earlierRuns.findEarlier].
+// A lookup is the state of one call of [earlierRuns.findEarlier]. Its methods return the next step; before lookDone they set run
+// or bad, or neither if the request needs a new run.
 type lookup struct {
 	*earlierRuns
 	track      *tracked
 	began      time.Time
-	slow, fast int // number of lookups that left open whether the request arrived before a delivery
+	slow, fast int         // number of lookups that left open whether the request arrived before a delivery
+	run        *earlierRun // the run that answers the request
+	bad        *problem    // the problem of the request
 }
 
 // A nextLook is the step that follows a lookup.
@@ -108,8 +109,7 @@ const (
 	lookLater                 // look again after findPause
 )
 
-// look makes one lookup.
-func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
+func (l *lookup) look(ctx context.Context) nextLook {
 	t := l.track
 	waited := time.Since(t.caller.arrived)
 	delivered := l.deliveries.get(t.digest) // read before the record: if the delivery ends in between, the record does not have it yet
@@ -117,25 +117,27 @@ func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
 	switch {
 	case lathe.CodeOf(err) == lathe.CodeNotFound:
 		t.found("")
-		return nil, lookDone, nil
+		return lookDone
 	case err != nil: // record looks again before the first call that may write
 		l.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", t.caller.requestID, "code", lathe.CodeOf(err))
 		t.lookupFailed()
-		return nil, lookDone, nil
-	case record.Delivered && !t.before && waited+l.opts.Limits.RepeatWindow <= record.DeliveredAge:
-		return nil, l.delivered(&record, waited), nil
+		return lookDone
+	case record.Delivered && !t.arrivedBefore && waited+l.opts.Limits.RepeatWindow <= record.DeliveredAge:
+		return l.delivered(&record, waited)
 	}
 	e, p := l.followEarlier(ctx, t, record.RunID)
-	t.before = t.before || e != nil && !e.completed() // the earlier run had no answer yet, so none was delivered
 	if p != nil {
 		return l.missing(&record, p)
+	}
+	if !e.completed() {
+		t.arrivedBefore = true // the earlier run had no answer yet, so none was delivered
 	}
 	return l.judge(ctx, e, &record, delivered)
 }
 
-// delivered returns the next step after a lookup that found an answer delivered before the request arrived. The lookup may
-// have waited for a connection to the store, and the answer may have been delivered in that time: the age of the record is
-// then newer than waited, and only a faster lookup can decide.
+// delivered is the step after a lookup that found an answer delivered before the request arrived. The lookup may have waited
+// for a connection to the store, and the answer may have been delivered in that time: the age of the record is then newer than
+// waited, and only a faster lookup can decide.
 func (l *lookup) delivered(record *store.RequestRecord, waited time.Duration) nextLook {
 	after := time.Since(l.track.caller.arrived)
 	isSlow := after-waited > slowLookup
@@ -154,38 +156,43 @@ func (l *lookup) delivered(record *store.RequestRecord, waited time.Duration) ne
 	return lookAgain
 }
 
-// missing returns the next step after a lookup that found a record whose run could not be read.
-func (l *lookup) missing(record *store.RequestRecord, p *problem) (*earlierRun, nextLook, *problem) {
+// missing is the step after a lookup that found a record whose run could not be read.
+func (l *lookup) missing(record *store.RequestRecord, p *problem) nextLook {
 	switch {
 	case p.Code == noRun().Code && record.Age < beginGrace:
-		return nil, lookLater, nil
+		return lookLater
 	case !p.Absent():
-		return nil, lookDone, p
+		l.bad = p
 	case record.Age > l.opts.Limits.RetryWindow+goneGrace:
 		l.track.found(record.RunID)
-		return nil, lookDone, nil
+	default: // no client library retries the status
+		l.bad = &problem{Status: http.StatusBadRequest, Code: "retry_run_gone", NoRetry: true,
+			Message: "This request repeats one whose run called tools that may write, and that run is no longer kept: it cannot be continued. Send " + newRunHeader + ": true to run the request anew."}
 	}
-	return nil, lookDone, repeatGone()
+	return lookDone
 }
 
-// judge returns the run e if it answers the request. Otherwise it returns the next step.
-func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.RequestRecord, delivered <-chan struct{}) (*earlierRun, nextLook, *problem) {
-	t, age := l.track, l.opts.Now().Sub(e.updated)
+// judge is the step after a lookup that found the run e. delivered is closed when this process has sent an answer to the
+// request; nil: it sends none.
+func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.RequestRecord, delivered <-chan struct{}) nextLook {
+	age := l.opts.Now().Sub(e.updated)
+	isPending := e.completed() && !record.Delivered // its answer may be on the way to another client
 	switch {
 	case e.over && age > l.opts.Limits.RetryWindow:
-		t.found(record.RunID)
-		return nil, lookDone, nil
-	case e.completed() && !record.Delivered && delivered != nil:
+		l.track.found(record.RunID)
+		return lookDone
+	case isPending && delivered != nil:
 		select {
 		case <-delivered:
 		case <-ctx.Done():
 		}
-		return nil, lookAgain, nil
-	case e.completed() && !record.Delivered && l.shared != nil && age < deliverGrace && time.Since(l.began) < deliverGrace:
-		return nil, lookLater, nil
+		return lookAgain
+	case isPending && l.shared != nil && age < deliverGrace && time.Since(l.began) < deliverGrace:
+		return lookLater
 	}
-	t.answeredBy(record.RunID)
-	return e, lookDone, nil
+	l.track.answeredBy(record.RunID)
+	l.run = e
+	return lookDone
 }
 
 // pause blocks for d, or until notified has a value. It returns a problem if ctx is done first. notified may be nil.
@@ -197,13 +204,6 @@ func pause(ctx context.Context, notified <-chan struct{}, d time.Duration) *prob
 		return clientGone()
 	}
 	return nil
-}
-
-// repeatGone is the problem of a repetition whose earlier run called tools that may write and was then deleted. No client
-// library retries its status.
-func repeatGone() *problem {
-	return &problem{Status: http.StatusBadRequest, Code: "retry_run_gone", NoRetry: true,
-		Message: "This request repeats one whose run called tools that may write, and that run is no longer kept: it cannot be continued. Send " + newRunHeader + ": true to run the request anew."}
 }
 
 // repeatLimit is the problem of a repetition after maxContinued runs.
@@ -271,7 +271,7 @@ func (er *earlierRuns) readEarlier(ctx context.Context, t *tracked, id string) (
 		return nil, p
 	}
 	over := v.Rests()
-	if !over && v.Stepped() == nil && er.shared == nil && !er.executes(id) { // no process executes the run: it has ended meanwhile, or will stay as it is
+	if !over && er.orphaned(v) { // the run has ended meanwhile, or will stay as it is
 		if p := er.takes(); p != nil { // while the server drains, the next process may still resume the run
 			return nil, p
 		}

@@ -79,7 +79,7 @@ func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 // mayResume reports whether the request begins a run whose conversation the client has sent, and that an earlier run may have
 // begun with calls that write.
 func (er *earlierRuns) mayResume(a *chat) bool {
-	if a.requiresNew || a.continuesResponse() || a.job.resume != "" || a.job.follow != "" || len(a.in.Messages) != len(a.req.Messages) {
+	if a.requiresNew || a.continuesResponse() || a.job.resume.id != "" || a.job.follow.id != "" || len(a.in.Messages) != len(a.req.Messages) {
 		return false
 	}
 	return er.opts.Limits.RetryWindow >= 0 && a.caller.offersWrites(&a.settings, a.in.Allow)

@@ -65,7 +65,7 @@ func (ua *uiAnswer) replay(e *earlierRun) {
 			return !answered
 		})
 	}
-	u.begin(job{follow: e.id, after: e.after})
+	u.begin(job{follow: following{e.id, e.after}})
 	if ua.opts.Index != nil {
 		ua.execute()
 		return

@@ -24,7 +24,9 @@ func readLimit(l *lathe.Limits, key, at string, v []byte) *problem {
 	} else {
 		err = json.Unmarshal(v, to.Addr().Interface())
 	}
-	if err != nil || to.CanFloat() && to.Float() <= 0 || to.CanInt() && to.Int() <= 0 || to.Kind() == reflect.Int && to.Int() > math.MaxInt32 {
+	isPositive := to.CanInt() && to.Int() > 0 || to.CanFloat() && to.Float() > 0
+	isTooLarge := to.Kind() == reflect.Int && to.Int() > math.MaxInt32
+	if err != nil || isTooLarge || !isPositive {
 		return badRequest(at, "%s must be %s.", at, want)
 	}
 	return nil

@@ -52,7 +52,7 @@ type newRun struct {
 // sent before, beginRun responds with the run of the first request.
 func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller, n *newRun) *problem {
 	in := n.in
-	once, p := onceOf(r, c, n.request)
+	once, p := idempotencyKeyOf(r, c, n.request)
 	if p != nil {
 		return p
 	}
@@ -62,7 +62,7 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 			return p
 		}
 		defer unlock()
-		if isDone, p := h.replayed(w, r, c, once, n.status); isDone {
+		if isDone, p := h.answerReplayed(w, r, c, once, n.status); isDone {
 			return p
 		}
 		in.Run.RunID = once.id(h.opts.Now())
@@ -87,28 +87,27 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 	}
 	if began.err != nil { // the first event could not be stored
 		if once != nil && lathe.CodeOf(began.err) == lathe.CodeConflict { // another process has created the run of the key
-			if isDone, p := h.replayed(w, r, c, once, n.status); isDone {
+			if isDone, p := h.answerReplayed(w, r, c, once, n.status); isDone {
 				return p
 			}
 		}
 		return h.runFailed(c, began.err)
 	}
-	return h.created(w, r, c, id, n.status)
+	return h.answerCreated(w, r, c, id, n.status)
 }
 
-// replayed responds with the run that an earlier request with the same Idempotency-Key created. isDone is false, and nothing
+// answerReplayed responds with the run that an earlier request with the same Idempotency-Key created. isDone is false, and nothing
 // was written, if there is no such run.
-func (h *runsHandler) replayed(w http.ResponseWriter, r *http.Request, c *caller, key *once, status int) (isDone bool, p *problem) {
+func (h *runsHandler) answerReplayed(w http.ResponseWriter, r *http.Request, c *caller, key *idempotencyKey, status int) (isDone bool, p *problem) {
 	id, p := h.earlier(r.Context(), c, key)
 	if p != nil || id == "" {
 		return p != nil, p
 	}
 	w.Header().Set("Idempotency-Replayed", "true")
-	return true, h.created(w, r, c, id, status)
+	return true, h.answerCreated(w, r, c, id, status)
 }
 
-// created responds with the run and its address in the header Location.
-func (h *runsHandler) created(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
+func (h *runsHandler) answerCreated(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
 	w.Header().Set("Location", "/api/runs/"+id)
 	w.Header().Set("X-Lathe-Run-Id", id)
 	return h.answerRun(w, r, c, id, status)
@@ -189,7 +188,7 @@ func readObject(body []byte, dst any, like string) *problem {
 			names = append(names, f.Tag.Get("json"))
 		}
 	}
-	if p := eachMember(body, "", names, func(string, string, []byte) *problem { return nil }); p != nil {
+	if p := eachMember(body, "", names, acceptMember); p != nil {
 		return underBody(p)
 	}
 	if err := json.Unmarshal(body, dst); err != nil {

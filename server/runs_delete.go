@@ -9,21 +9,20 @@ import (
 
 // deleteRun handles DELETE /api/runs/{id}: it deletes a run that has ended or is suspended from the store.
 func (h *removalHandler) deleteRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	return removed(w, h.remove(r.Context(), c, r.PathValue("id")))
+	return answerRemoved(w, h.remove(r.Context(), c, r.PathValue("id")))
 }
 
 // deleteSession handles DELETE /api/sessions/{id}: it deletes all runs of the caller's session and its title. Sessions of
 // other principals with the same id are not changed.
 func (h *removalHandler) deleteSession(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	n, p := h.removeAll(r.Context(), c, &store.RunFilter{SessionID: r.PathValue("id"), Principal: c.key.Name})
-	switch {
-	case p != nil:
-	case n == 0:
+	if p == nil && n == 0 {
 		p = noSession()
-	default:
+	}
+	if p == nil {
 		p = h.storeFailed(c, h.dropTitles(r.Context(), c.key.Name, r.PathValue("id")))
 	}
-	return removed(w, p)
+	return answerRemoved(w, p)
 }
 
 // deletePrincipal handles DELETE /api/principals/{name}: it deletes all runs of the principal, and what the store retains
@@ -40,11 +39,10 @@ func (h *removalHandler) deletePrincipal(w http.ResponseWriter, r *http.Request,
 	if p == nil {
 		p = h.storeFailed(c, h.dropTitles(r.Context(), name, ""))
 	}
-	return removed(w, p)
+	return answerRemoved(w, p)
 }
 
-// removed writes 204, or returns p if it is not nil.
-func removed(w http.ResponseWriter, p *problem) *problem {
+func answerRemoved(w http.ResponseWriter, p *problem) *problem {
 	if p != nil {
 		return p
 	}
@@ -60,12 +58,11 @@ func (h *removalHandler) removeAll(ctx context.Context, c *caller, f *store.RunF
 			return n, p
 		}
 		for _, id := range ids {
-			switch p := h.remove(ctx, c, id); {
-			case p != nil && (p.Code == noRun().Code || p.Status == http.StatusGone): // another request has deleted it
-			case p != nil:
-				return n, p
-			default:
+			p := h.remove(ctx, c, id)
+			if p == nil {
 				n++
+			} else if !p.Absent() { // if it is absent, another request has deleted it
+				return n, p
 			}
 		}
 		c.runID = ""

@@ -47,7 +47,7 @@ func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *calle
 	if status == http.StatusCreated {
 		h.opts.Log.Info("a run was imported", "request_id", c.requestID, "run_id", id, "events", len(events))
 	}
-	return h.created(w, r, c, id, status)
+	return h.answerCreated(w, r, c, id, status)
 }
 
 // readImport reads the body of an import. It returns a problem unless the events are a complete run that the caller may

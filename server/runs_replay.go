@@ -81,7 +81,7 @@ func readReplay(body []byte) (*replayRequest, *problem) {
 		case "session":
 			return req.options.member(name, name, v)
 		default:
-			if p := eachMember(v, name, replaySettings, func(string, string, []byte) *problem { return nil }); p != nil {
+			if p := eachMember(v, name, replaySettings, acceptMember); p != nil {
 				return p
 			}
 			members := v[1:] // without the opening brace
@@ -170,7 +170,6 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	return &newRun{loop: l, in: in, status: http.StatusAccepted}, nil
 }
 
-// recordedInput returns the input that a recorded run began with.
 func recordedInput(record []event.Event) (*loop.Input, *problem) {
 	in, err := loop.Began(&record[0])
 	switch {
@@ -244,7 +243,6 @@ func (req *runRequest) checkRecorded() string {
 	return ""
 }
 
-// notReplayable returns the problem of a record that cannot be replayed.
 func notReplayable(why string) *problem {
 	return conflict("not_replayable", "The run cannot be run again: %s.", why)
 }

@@ -45,7 +45,6 @@ func (h *inputHandler) postResults(w http.ResponseWriter, r *http.Request, c *ca
 	return h.answerRun(w, r, c, id, status)
 }
 
-// readResults returns the results in a body by call id.
 func readResults(body []byte) (map[string]lathe.Output, *problem) {
 	var given struct {
 		Results []struct {
@@ -144,9 +143,11 @@ func (co *core) storeResult(ctx context.Context, c *caller, id, call string, out
 	}
 	if lathe.CodeOf(err) == lathe.CodeConflict {
 		var signals []store.Signal
-		if signals, err = co.signals.Signals(ctx, id); err == nil && !slices.ContainsFunc(signals, func(k store.Signal) bool {
+		signals, err = co.signals.Signals(ctx, id)
+		isStored := slices.ContainsFunc(signals, func(k store.Signal) bool {
 			return k.Kind == f.Kind && k.Key == f.Key && bytes.Equal(k.Body, f.Body)
-		}) {
+		})
+		if err == nil && !isStored {
 			return conflict("already_answered", "The call has its result already.")
 		}
 	}

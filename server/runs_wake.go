@@ -59,24 +59,27 @@ func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, wai
 // current view of the run.
 func (h *inputHandler) deliver(ctx context.Context, c *caller, v *runlog.View) (*runlog.View, runState, *problem) {
 	id := v.State.Run.RunID
-	switch {
-	case h.opts.Supervisor.Notify(id):
+	if h.opts.Supervisor.Notify(id) {
 		return v, inProgress, nil
-	case h.inflight.find(id) != nil:
+	}
+	if h.inflight.find(id) != nil {
 		h.resumeLater(ctx, c, id)
 		return v, inProgress, nil
-	case v.State.Paused == "": // the run was in progress when v was read, and may be suspended by now
-		var p *problem
-		if v, p = h.view(ctx, c, id); p == nil {
+	}
+	var p *problem
+	if v.State.Paused == "" { // the run was in progress when v was read, and may be suspended by now
+		v, p = h.view(ctx, c, id)
+		if p == nil {
 			p = v.Ended()
 		}
-		switch {
-		case p != nil:
+		if p == nil && v.State.Paused == "" {
+			if h.shared != nil {
+				return v, inProgress, nil
+			}
+			p = ownedElsewhere()
+		}
+		if p != nil {
 			return nil, 0, p
-		case v.State.Paused == "" && h.shared == nil:
-			return nil, 0, ownedElsewhere()
-		case v.State.Paused == "":
-			return v, inProgress, nil
 		}
 	}
 	state, p := h.resumeHere(ctx, c, v)
@@ -121,7 +124,6 @@ func (ex *runStarter) resume(ctx context.Context, c *caller, v *runlog.View, ans
 	return nil
 }
 
-// loopOf returns the loop of the model that the run began with.
 func (c *caller) loopOf(v *runlog.View) (*loop.Loop, *problem) {
 	m, p := c.model(v.State.Target)
 	switch {

@@ -60,7 +60,6 @@ func newSessions(now func() time.Time, life time.Duration) *sessions {
 	return &sessions{now: now, life: life, of: map[idHash]*session{}, links: map[idHash]*session{}}
 }
 
-// randomID returns 32 random bytes as text.
 func randomID() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // rand.Read never fails
@@ -117,6 +116,11 @@ func (s *sessions) redeem(setup *setup, token string) *Key {
 	one := s.links[hashOf(token)]
 	delete(s.links, hashOf(token))
 	s.mu.Unlock()
+	return s.keyOf(setup, one)
+}
+
+// keyOf returns the key of a session or link in the setup; nil if one is nil or has expired, or its key is no longer valid.
+func (s *sessions) keyOf(setup *setup, one *session) *Key {
 	if one == nil || !s.now().Before(one.expires) {
 		return nil
 	}
@@ -137,10 +141,7 @@ func (s *sessions) find(setup *setup, id string) (*session, *Key) {
 	s.mu.Lock()
 	one := s.of[hashOf(id)]
 	s.mu.Unlock()
-	if one == nil || !s.now().Before(one.expires) {
-		return nil, nil
-	}
-	k := setup.keyOf(one)
+	k := s.keyOf(setup, one)
 	if k == nil {
 		s.end(id)
 		return nil, nil
@@ -211,7 +212,6 @@ func safeMethod(m string) bool {
 	return m == http.MethodGet || m == http.MethodHead || m == http.MethodOptions
 }
 
-// cookieName is the name of the cookie of sessions.
 func cookieName(r *http.Request) string { return portCookie("lathe_session", r) }
 
 // portCookie appends the port of the request to the name of a cookie. Browsers send cookies to all ports of a host: the

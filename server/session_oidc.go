@@ -124,7 +124,8 @@ func (g *signIns) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
 		return nil, noSignIn()
 	}
 	s, q := signInOf(r), r.URL.Query()
-	switch code, state, issuer := q.Get("code"), q.Get("state"), q.Get("iss"); {
+	code, state, issuer := q.Get("code"), q.Get("state"), q.Get("iss")
+	switch {
 	case s == nil, subtle.ConstantTimeCompare([]byte(state), []byte(s.State)) != 1:
 		return nil, unauthorized("invalid_link", "This browser has not begun this sign-in, or began it more than 10 minutes ago: sign in again.")
 	case issuer != "" && issuer != provider.Issuer():
@@ -133,22 +134,21 @@ func (g *signIns) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
 		return nil, signInFailed(errors.New("the identity provider refused it"))
 	case code == "" || len(code) > maxCode || len(q["code"]) > 1 || len(q["state"]) > 1:
 		return nil, badRequest("code", "The answer of the identity provider has no code.")
-	default:
-		release, p := g.waitForIssuer()
-		if p != nil {
-			return nil, p
-		}
-		defer release()
-		s.Redirect = c.setup.address(r) + signInCallback
-		id, err := provider.FinishSignIn(r.Context(), s, code)
-		if err != nil {
-			return nil, signInFailed(err)
-		}
-		if k := c.setup.keyOfIdentity(id); k != nil {
-			return k, nil
-		}
-		return nil, noProfile()
 	}
+	release, p := g.waitForIssuer()
+	if p != nil {
+		return nil, p
+	}
+	defer release()
+	s.Redirect = c.setup.address(r) + signInCallback
+	id, err := provider.FinishSignIn(r.Context(), s, code)
+	if err != nil {
+		return nil, signInFailed(err)
+	}
+	if k := c.setup.keyOfIdentity(id); k != nil {
+		return k, nil
+	}
+	return nil, noProfile()
 }
 
 // signInOf returns the sign-in that the browser has begun, from its cookie, which has the form STATE.NONCE.VERIFIER. It

@@ -121,7 +121,7 @@ func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, 
 	if changed.Title != "" || changed.Pinned {
 		value, _ = json.Marshal(changed) // encoding strings does not fail
 	}
-	return removed(w, h.storeFailed(c, values.SetValue(r.Context(), titleName(c.key.Name, id), value)))
+	return answerRemoved(w, h.storeFailed(c, values.SetValue(r.Context(), titleName(c.key.Name, id), value)))
 }
 
 func noSession() *problem {

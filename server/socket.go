@@ -99,14 +99,9 @@ func socketOf(ctx context.Context) *socket {
 	return s
 }
 
-// asksUpgrade reports whether the request is a WebSocket handshake.
-func asksUpgrade(r *http.Request) bool {
-	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
-}
-
 // connectSocket handles GET /v1/responses: it serves a WebSocket until the connection ends. Other requests get 404.
 func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	if !asksUpgrade(r) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return notFound("unknown_url", "GET is for WebSockets here. Send requests with POST /v1/responses.")
 	}
 	if g.draining.Load() || !g.sockets.admit() {
@@ -121,7 +116,7 @@ func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller
 	var err error
 	s.ws, err = websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled,
 		InsecureSkipVerify: true, // the middleware has checked the origin
-		OnPingReceived:     func(context.Context, []byte) bool { return s.pinged() }})
+		OnPingReceived:     func(context.Context, []byte) bool { return s.countPing() }})
 	if err != nil {
 		return nil // Accept has written the response
 	}
@@ -172,52 +167,65 @@ func (s *socket) close() {
 // read reads the messages of the client into the queue until the connection ends. It closes the queue.
 func (s *socket) read() {
 	defer close(s.queue)
-	l := &s.server.opts.Limits
 	for {
-		kind, from, err := s.ws.Reader(context.Background()) // closing the connection ends the read
-		if err != nil {
-			s.cut("the client has left")
-			return
-		}
-		late := time.AfterFunc(l.BodyTimeout, func() { s.end(websocket.StatusPolicyViolation, "a message did not come in time") })
-		reserved := s.server.memory.Begin(s.caller.key.Name, s.caller.setup.needsKey())
-		reserved.Beside = s.reserved.Size()
-		message, err := middleware.ReadAll(from, 0, middleware.BodyLimit{MaxBytes: int64(l.MaxBody) + 1, Reserve: reserved.Reserve})
-		late.Stop()
-		if err != nil || kind != websocket.MessageText {
-			reserved.Release()
-		}
-		reserved.Settle(message)
-		var full *problem
-		switch {
-		case errors.As(err, &full):
-			s.refuse(full)
-			status := websocket.StatusTryAgainLater
-			if full.RetryAfter == 0 {
-				status = websocket.StatusMessageTooBig
-			}
-			s.end(status, full.Code)
-			return
-		case err != nil: // includes a message that is too large, for which the library has sent status 1009
-			s.cut("a message could not be read")
-			return
-		case kind != websocket.MessageText:
-			s.end(websocket.StatusUnsupportedData, "messages are text")
-			return
-		}
-		if n := s.waiting.Add(int64(len(message))); n > int64(l.MaxBody) && n > int64(len(message)) {
-			reserved.Release()
-			s.end(websocket.StatusPolicyViolation, "too many bytes wait: send the next request after the response to the last one")
-			return
-		}
-		select {
-		case s.queue <- socketMessage{message, &reserved}:
-		default:
-			reserved.Release()
-			s.end(websocket.StatusPolicyViolation, "too many requests wait: send the next request after the response to the last one")
+		if message, ok := s.readMessage(); !ok || !s.enqueue(message) {
 			return
 		}
 	}
+}
+
+// readMessage reads the next message. If it cannot, it ends the connection, and ok is false.
+func (s *socket) readMessage() (m socketMessage, ok bool) {
+	l := &s.server.opts.Limits
+	kind, from, err := s.ws.Reader(context.Background()) // closing the connection ends the read
+	if err != nil {
+		s.cut("the client has left")
+		return m, false
+	}
+	late := time.AfterFunc(l.BodyTimeout, func() { s.end(websocket.StatusPolicyViolation, "a message did not come in time") })
+	reserved := s.server.memory.Begin(s.caller.key.Name, s.caller.setup.needsKey())
+	reserved.Beside = s.reserved.Size()
+	m.reserved = &reserved
+	m.text, err = middleware.ReadAll(from, 0, middleware.BodyLimit{MaxBytes: int64(l.MaxBody) + 1, Reserve: reserved.Reserve})
+	late.Stop()
+	if err == nil && kind == websocket.MessageText {
+		reserved.Settle(m.text)
+		return m, true
+	}
+	reserved.Release()
+	var full *problem
+	switch {
+	case errors.As(err, &full):
+		s.refuse(full)
+		status := websocket.StatusTryAgainLater
+		if full.RetryAfter == 0 {
+			status = websocket.StatusMessageTooBig
+		}
+		s.end(status, full.Code)
+	case err != nil: // includes a message that is too large, for which the library has sent status 1009
+		s.cut("a message could not be read")
+	default:
+		s.end(websocket.StatusUnsupportedData, "messages are text")
+	}
+	return m, false
+}
+
+// enqueue adds a message to the queue. If too much waits, it ends the connection and returns false.
+func (s *socket) enqueue(m socketMessage) bool {
+	size := int64(len(m.text))
+	waiting := s.waiting.Add(size)
+	reason := "too many bytes wait: send the next request after the response to the last one"
+	if waiting == size || waiting <= int64(s.server.opts.Limits.MaxBody) {
+		select {
+		case s.queue <- m:
+			return true
+		default:
+			reason = "too many requests wait: send the next request after the response to the last one"
+		}
+	}
+	m.reserved.Release()
+	s.end(websocket.StatusPolicyViolation, reason)
+	return false
 }
 
 // handleAll handles the messages in order until the connection ends. It ends the connection if no message comes for
@@ -249,18 +257,10 @@ func (s *socket) handleAll() {
 
 // sendAway handles the queued messages, which the draining server refuses, and ends the connection.
 func (s *socket) sendAway() {
-	for {
-		select {
-		case message, ok := <-s.queue:
-			if ok {
-				s.handle(message)
-				continue
-			}
-		default:
-		}
-		s.end(websocket.StatusGoingAway, "the gateway stops")
-		return
+	for len(s.queue) > 0 { // only this goroutine receives from the queue
+		s.handle(<-s.queue)
 	}
+	s.end(websocket.StatusGoingAway, "the gateway stops")
 }
 
 // A socketMessage is the text of a message and the memory reserved for it.
@@ -269,7 +269,6 @@ type socketMessage struct {
 	reserved *memory.Reservation
 }
 
-// handle handles one message as a request to the server.
 func (s *socket) handle(m socketMessage) {
 	defer m.reserved.Release()
 	defer s.waiting.Add(-int64(len(m.text)))
@@ -279,7 +278,8 @@ func (s *socket) handle(m socketMessage) {
 	s.refers, s.message = false, m
 	s.server.ServeHTTP(w, s.post(ctx))
 	s.message.text = nil
-	if w.finish(); w.failed && s.refers {
+	w.finish()
+	if w.failed && s.refers {
 		s.last = nil
 		s.reserved.Release()
 	}
@@ -341,8 +341,8 @@ type pingCount struct {
 	n     int
 }
 
-// pinged counts a ping and reports whether the server replies to it. If there are too many, pinged ends the connection.
-func (s *socket) pinged() bool {
+// countPing counts a ping and returns whether the server replies to it. If there are too many, it ends the connection.
+func (s *socket) countPing() bool {
 	now := time.Now()
 	if now.Sub(s.pings.since) >= pingWindow {
 		s.pings = pingCount{since: now}

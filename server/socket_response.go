@@ -17,13 +17,15 @@ import (
 func (s *socket) keep(id string, r *earlierResponse) {
 	size := memory.SizeOf(r.messages)
 	s.reserved.Release()
-	if s.last, s.lastID = r, id; size > int64(s.server.opts.Limits.MaxBody) || s.reserved.Grow(size) != nil {
+	s.last, s.lastID = r, id
+	if size > int64(s.server.opts.Limits.MaxBody) || s.reserved.Grow(size) != nil {
 		s.last = nil
 	}
 }
 
-// find returns the last response of the connection if it has the id; else nil. s may be nil.
-func (s *socket) find(id string) *earlierResponse {
+// refer returns the last response of the connection, which the current message continues, if it has the id; else nil. s may be
+// nil.
+func (s *socket) refer(id string) *earlierResponse {
 	if s == nil || s.last == nil || s.lastID != id {
 		return nil
 	}
@@ -38,7 +40,8 @@ func (a *chat) keepOnSocket(res *event.Result) {
 		return
 	}
 	r := &earlierResponse{messages: loop.KeptHistory(res.History, a.job.loop.Retention()), open: len(a.handedOver(res)) > 0}
-	if r.instructed = a.instructed(); r.instructed {
+	r.instructed = a.instructed()
+	if r.instructed {
 		r.messages = withoutInstructions(r.messages)
 	}
 	if res.Reason.Status() == "parked" {
@@ -48,8 +51,8 @@ func (a *chat) keepOnSocket(res *event.Result) {
 }
 
 // createBody returns the body of the request in a message, such as {"type":"response.create","model":"…","input":[…]}: the
-// message without its type and with "stream": true. preparesOnly is
-// true if the message only prepares a conversation ("generate": false).
+// message without its type and with "stream": true. preparesOnly is true if the message only prepares a conversation
+// ("generate": false).
 func createBody(message []byte) (body []byte, preparesOnly bool, p *problem) {
 	if err := rawjson.Check(message, rawjson.Limits{}); err != nil {
 		return nil, false, badRequest("", "The message is not acceptable JSON: %v.", err)

@@ -10,7 +10,6 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 )
 
-// newTurns returns the store of hidden turns, which restores them in conversations.
 func newTurns(co *core) *splice.Turns {
 	l := &co.opts.Limits
 	return splice.New(&splice.Options{Index: co.opts.Index, Shared: co.shared != nil, Approvals: co.opts.Approvals != nil, Seals: co.seals,
@@ -53,7 +52,6 @@ func (a *exchange) hidden() *splice.Request {
 		Texts: a.keepsText, CallTurns: a.callTurns, Waiting: c.setup.waiting, Runs: &a.request, Memory: c.reserved}
 }
 
-// owner returns the client that owns the hidden turns of the conversation.
 func (a *request) owner() splice.Owner {
 	return splice.Owner{Principal: a.caller.key.Name, User: a.req.User, Model: a.req.Model}
 }
@@ -91,7 +89,7 @@ func (h *planner) countLost(c *caller, turns int) {
 // newCallIDs returns the converter for the ids of calls that the run returns to the client. It returns nil if the client
 // gets the ids of the model server: if the run is relayed or offers no tool of this server.
 func newCallIDs(ctx context.Context, a *exchange, run string) *splice.CallIDs {
-	offers := offersTool(&a.caller.access, &a.settings, a.in.Allow, func(*lathe.ToolSpec) bool { return true })
+	offers := offersTool(&a.caller.access, &a.settings, a.in.Allow, everyTool)
 	if a.plan.relayed || !offers || !safeName().MatchString(run) {
 		return nil
 	}
@@ -106,14 +104,12 @@ func lastTurn(res *event.Result) int {
 	return res.Trace[len(res.Trace)-1].Turn
 }
 
-// hasTools reports whether the caller may use any tool of this server.
-func (c *access) hasTools() bool {
-	return c.hasTool(nil, func(*lathe.ToolSpec) bool { return true })
-}
+// everyTool is the kind of all tools, for [access.hasTool].
+func everyTool(*lathe.ToolSpec) bool { return true }
 
 // keepText stores the messages that a run added to the conversation, if the answer is text and the client does not receive
 // all of them: a later request that contains the text gets them back.
-func (a *chat) keepText(res *event.Result, own []lathe.Message) {
+func (a *content) keepText(res *event.Result, own []lathe.Message) {
 	status := res.Reason.Status()
 	if !a.keepsText || a.continuesResponse() || status != "completed" && status != "limited" && res.Reason != lathe.ReasonInvalidAnswer {
 		return

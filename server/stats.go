@@ -93,8 +93,7 @@ func percentile(values []int64, p int) int64 {
 	return values[(len(values)*p+99)/100-1]
 }
 
-// called adds a model call to the row.
-func (r *statRow) called(c *store.CallSummary) {
+func (r *statRow) addCall(c *store.CallSummary) {
 	if r.Model == nil {
 		r.Model = &callStats{}
 	}
@@ -106,16 +105,14 @@ func (r *statRow) called(c *store.CallSummary) {
 	}
 }
 
-// executed adds a tool call to the row.
-func (r *statRow) executed(t *store.ToolTiming) {
+func (r *statRow) addTool(t *store.ToolTiming) {
 	if r.Tool == nil {
 		r.Tool = &callStats{}
 	}
 	r.Tool.add(t.Success, t.LatencyMS, 0)
 }
 
-// began adds a run to the row.
-func (r *statRow) began(s *store.RunSummary) {
+func (r *statRow) addRun(s *store.RunSummary) {
 	r.Runs++
 	if s.Status == lathe.ReasonInternal.Status() {
 		r.Failed++
@@ -125,11 +122,50 @@ func (r *statRow) began(s *store.RunSummary) {
 // statRows are rows by name.
 type statRows map[string]*statRow
 
-// A statsTable collects the figures of one response.
+// A statsTable collects the figures of one response: addRun and addCall add to them, and [runsHandler.stats] finishes them.
 type statsTable struct {
 	statsBody
 	step                                   time.Duration
+	model, tool                            string // if one is not empty, the buckets count only its calls
 	models, tools, reasons, statuses, keys statRows
+	targets                                map[string]string // by run id; two entries of models may name one model of a server
+}
+
+// addRun adds a run and returns its time.
+func (t *statsTable) addRun(r *store.RunSummary) time.Time {
+	t.targets[r.RunID] = r.Target
+	t.Total.addRun(r)
+	if t.model+t.tool == "" {
+		t.bucket(r.Started).addRun(r)
+	}
+	rowOf(t.reasons, cmp.Or(string(r.Reason), r.Status)).Runs++
+	rowOf(t.statuses, r.Status).Runs++
+	rowOf(t.keys, r.Principal).Runs++
+	rowOf(t.models, cmp.Or(r.Target, r.Model)).Runs++
+	for _, tool := range r.Tools {
+		if t.tools[tool] != nil || len(t.tools) < maxStatTools {
+			rowOf(t.tools, tool).Runs++
+		}
+	}
+	return r.Started
+}
+
+// addCall adds a model call with its tool calls and returns its time. The runs were added before.
+func (t *statsTable) addCall(m *store.CallSummary) time.Time {
+	bucket, name := t.bucket(m.Time), cmp.Or(t.targets[m.RunID], m.Model)
+	t.Total.addCall(m)
+	rowOf(t.models, name).addCall(m)
+	if t.tool == "" && (t.model == "" || t.model == name) {
+		bucket.addCall(m)
+	}
+	for _, call := range m.Tools {
+		t.Total.addTool(&call)
+		rowOf(t.tools, call.Tool).addTool(&call)
+		if t.model == "" && (t.tool == "" || t.tool == call.Tool) {
+			bucket.addTool(&call)
+		}
+	}
+	return m.Time
 }
 
 // bucket returns the row of the bucket that contains the time, or the nearest one.
@@ -137,8 +173,8 @@ func (t *statsTable) bucket(at time.Time) *statRow {
 	return &t.Buckets[max(0, min(int(at.Sub(t.Since)/t.step), len(t.Buckets)-1))]
 }
 
-// named returns the row with the name. It adds the row if none exists.
-func named(rows statRows, name string) *statRow {
+// rowOf returns the row with the name. It adds the row if none exists.
+func rowOf(rows statRows, name string) *statRow {
 	r := rows[name]
 	if r == nil {
 		r = &statRow{Name: name}
@@ -147,7 +183,6 @@ func named(rows statRows, name string) *statRow {
 	return r
 }
 
-// calls returns the number of calls that the row counts.
 func (r *statRow) calls() int {
 	switch {
 	case r.Model != nil:
@@ -212,48 +247,16 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 // stats computes the figures for the time span of the filter. If model or tool is not empty, the buckets count only its calls.
 func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int, model, tool string) (*statsBody, error) {
 	step := max(time.Second, (f.Until.Sub(f.Since)/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // rounded up to whole seconds
-	t := &statsTable{statsBody: statsBody{Since: f.Since, Until: f.Until, Step: int64(step / time.Second)}, step: step,
-		models: statRows{}, tools: statRows{}, reasons: statRows{}, statuses: statRows{}, keys: statRows{}}
+	t := &statsTable{statsBody: statsBody{Since: f.Since, Until: f.Until, Step: int64(step / time.Second)}, step: step, model: model, tool: tool,
+		models: statRows{}, tools: statRows{}, reasons: statRows{}, statuses: statRows{}, keys: statRows{}, targets: map[string]string{}}
 	for at := f.Since; at.Before(f.Until); at = at.Add(step) {
 		t.Buckets = append(t.Buckets, statRow{Time: at})
 	}
-	targets := map[string]string{} // by run id; two entries of models may name one model of a server
-	firstRun, err := eachRow(ctx, f, maxStatRuns, h.opts.Index.Runs, func(r *store.RunSummary) time.Time {
-		targets[r.RunID] = r.Target
-		t.Total.began(r)
-		if model+tool == "" {
-			t.bucket(r.Started).began(r)
-		}
-		named(t.reasons, cmp.Or(string(r.Reason), r.Status)).Runs++
-		named(t.statuses, r.Status).Runs++
-		named(t.keys, r.Principal).Runs++
-		named(t.models, cmp.Or(r.Target, r.Model)).Runs++
-		for _, tool := range r.Tools {
-			if t.tools[tool] != nil || len(t.tools) < maxStatTools {
-				named(t.tools, tool).Runs++
-			}
-		}
-		return r.Started
-	})
+	firstRun, err := eachRow(ctx, f, maxStatRuns, h.opts.Index.Runs, t.addRun)
 	if err != nil {
 		return nil, err
 	}
-	firstCall, err := eachRow(ctx, f, maxStatCalls, h.opts.Index.ModelCalls, func(m *store.CallSummary) time.Time {
-		at, name := t.bucket(m.Time), cmp.Or(targets[m.RunID], m.Model)
-		t.Total.called(m)
-		named(t.models, name).called(m)
-		if tool == "" && (model == "" || model == name) {
-			at.called(m)
-		}
-		for _, call := range m.Tools {
-			t.Total.executed(&call)
-			named(t.tools, call.Tool).executed(&call)
-			if model == "" && (tool == "" || tool == call.Tool) {
-				at.executed(&call)
-			}
-		}
-		return m.Time
-	})
+	firstCall, err := eachRow(ctx, f, maxStatCalls, h.opts.Index.ModelCalls, t.addCall)
 	if err != nil {
 		return nil, err
 	}

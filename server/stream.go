@@ -125,7 +125,6 @@ func isWhole(enc stream.Encoder) bool {
 	return whole
 }
 
-// count adds n to the metric of clients that read a stream.
 func (s *openStream) count(n int) {
 	if m := s.ex.opts.Metrics; m != nil && !isWhole(s.enc) {
 		m.AddStreamClients(n)
@@ -134,14 +133,15 @@ func (s *openStream) count(n int) {
 
 // step writes all that was encoded since the last step.
 func (s *openStream) step() streamState {
-	over := s.run.isDone() && !s.hold() // read before the pipe: once the run is done it emits nothing more
-	broken := s.pipe.Broken()           // read before Take: if it is set, Take returns all that was encoded before the panic
+	isOver := s.run.isDone() && !s.hold() // read before the pipe: once the run is done it emits nothing more
+	broken := s.pipe.Broken()             // read before Take: if it is set, Take returns all that was encoded before the panic
 	taken, full, bad := s.pipe.Take()
 	var b []byte
 	if taken != nil {
 		b = taken.B
 	}
-	inStream := true // the answer, or the problem that ends it, is in the stream
+	ends := true     // the stream ends with this step
+	inStream := true // its end, the answer or a problem, is in the stream
 	switch {
 	case s.r.Context().Err() != nil:
 		s.caller.code = "client_gone"
@@ -150,26 +150,27 @@ func (s *openStream) step() streamState {
 		s.caller.code = "slow_reader"
 		return streamEnded
 	case broken: // the encoder panicked; the run ends when stream returns, unless it is detached
-		bad, over = problems.FailureFor(lathe.ReasonInternal), true
+		bad = problems.FailureFor(lathe.ReasonInternal)
 		b, inStream = s.fail(b, nil, bad)
 	case bad != nil: // the encoder has ended the stream; the run ends when stream returns, unless it is detached
-		s.caller.code, over = bad.Code, true
-	case over && s.job.lost() && !s.shown:
+		s.caller.code = bad.Code
+	case isOver && s.job.lost() && !s.shown:
 		return streamSuperseded
-	case over:
+	case isOver:
 		b, bad, inStream = s.end(b)
 	case s.run.detach && s.ex.stopped.Err() != nil: // a later process resumes the run
-		bad, over = problems.FailureFor(lathe.ReasonInterrupted), true
+		bad = problems.FailureFor(lathe.ReasonInterrupted)
 		if isWhole(s.enc) {
 			b, inStream = s.fail(b, nil, bad)
 		} else {
 			b = s.enc.AppendEnd(b, nil, bad)
 		}
 	default:
+		ends = false
 		s.shown = s.shown || len(b) > 0
 		b = s.keepAlive(b)
 	}
-	if !inStream || s.write(taken, b, bad, over) {
+	if !inStream || s.write(taken, b, bad, ends) {
 		return streamEnded
 	}
 	return streaming
@@ -190,7 +191,7 @@ func (s *openStream) hold() bool {
 	}
 	s.paused = pausedAt(s.enc)
 	s.leave()
-	s.run, s.leave = s.ex.follow(s.r.Context(), s.caller, s.caller.runID, s.paused, hold, s.pipe.Nudge, []event.Sink{s.pipe})
+	s.run, s.leave = s.ex.follow(s.r.Context(), s.caller, following{s.caller.runID, s.paused}, hold, s.pipe.Nudge, []event.Sink{s.pipe})
 	return true
 }
 
@@ -209,8 +210,9 @@ func (s *openStream) fail(b []byte, res *event.Result, bad *problem) (_ []byte, 
 // end appends the end of the stream of a run that is over to b, which was encoded before. bad is the problem with which the
 // answer ends, and inStream is that of fail.
 func (s *openStream) end(b []byte) (_ []byte, bad *problem, inStream bool) {
-	if s.job.lost() {
-		bad = otherRun()
+	if s.job.lost() { // another run was first to record that it answers the request
+		bad = problems.New(http.StatusServiceUnavailable, "retry_run_active",
+			"Another run answers an equal request. Send the request again to get its answer, or with %s: true to have a run of its own.", newRunHeader)
 		s.caller.code = bad.Code
 		return s.enc.AppendEnd(nil, nil, bad), bad, true
 	}
@@ -244,10 +246,10 @@ func (s *openStream) keepAlive(b []byte) []byte {
 }
 
 // write writes b and reports whether the stream has ended. taken is the buffer of the pipe that b is or was appended to;
-// nil if none exists. over is true if b is the end of the stream, and bad is the problem that it ends with.
-func (s *openStream) write(taken *stream.Buffer, b []byte, bad *problem, over bool) (ended bool) {
+// nil if none exists. ends is true if b is the end of the stream, and bad is the problem that it ends with.
+func (s *openStream) write(taken *stream.Buffer, b []byte, bad *problem, ends bool) (ended bool) {
 	var err error
-	if over && bad == nil {
+	if ends && bad == nil {
 		err = s.job.track.deliver(s.r.Context(), s.run.res, func() error { return s.out.Write(b) })
 	} else {
 		err = s.out.Write(b)
@@ -258,7 +260,7 @@ func (s *openStream) write(taken *stream.Buffer, b []byte, bad *problem, over bo
 		taken.B = b
 		taken.Release()
 	}
-	return over || err != nil
+	return ends || err != nil
 }
 
 // pausedAt returns the id of the last event that was passed to the encoder; 0 if the encoder does not count.

@@ -66,7 +66,7 @@ func (co *core) readToolCalls(ctx context.Context, f *store.RunFilter, last stri
 	var err error
 	t.complete, err = eachRow(ctx, f, maxToolRows, co.opts.Index.ModelCalls, func(m *store.CallSummary) time.Time {
 		for _, one := range m.Tools {
-			named(t.stats, one.Tool).executed(&one)
+			rowOf(t.stats, one.Tool).addTool(&one)
 			if one.Tool == last && len(t.last) < maxLastCalls {
 				t.last = append(t.last, toolCallRow{m.Time, m.RunID, one.Success, one.LatencyMS})
 			}

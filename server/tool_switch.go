@@ -75,8 +75,7 @@ func (h *catalogHandler) switchTool(action switchAction) handler {
 		switch {
 		case h.opts.Switches == nil:
 			p = notFound("not_found", "This gateway cannot disable tools.")
-		case action == enableTool && h.opts.Switches.Disabled(name) != nil: // a disabled tool that no longer exists can be enabled
-		default:
+		case action == disableTool || h.opts.Switches.Disabled(name) == nil: // a disabled tool that no longer exists can be enabled
 			p = c.anyTool(name)
 		}
 		if p == nil && action == disableTool && len(c.body) > 0 {

@@ -33,12 +33,13 @@ func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) *p
 	defer func() { u.unlock() }()
 	x := &uiAnswer{h, w, r, u}
 	for n := range maxContinued {
-		if h.earlier.repeated(w, r, &u.job, u, x) {
+		if h.earlier.answerRepeated(w, r, &u.job, u, x) {
 			return nil
 		}
 		p := h.resumeSuspended(r.Context(), c, u)
-		if p != nil && p.Code == ownedElsewhere().Code && u.job.track != nil && n == 0 {
-			continue // an equal request has resumed the run meanwhile
+		wasResumed := p != nil && p.Code == ownedElsewhere().Code // by an equal request
+		if wasResumed && u.job.track != nil && n == 0 {
+			continue
 		}
 		if p == nil && !u.hasRun() { // no suspended run waits for this request
 			p = h.planUI(r.Context(), c, u)
@@ -135,7 +136,6 @@ func uiProtocol(r *http.Request) (uistream.Protocol, *problem) {
 	return p, nil
 }
 
-// readUI reads the body and the options of a request of a chat page.
 func (h *uiHandler) readUI(r *http.Request, c *caller) (*uiChat, *problem) {
 	limits := h.uiLimits()
 	u := &uiChat{caller: c, unlock: func() {}}
@@ -171,7 +171,6 @@ func (h *uiHandler) readUI(r *http.Request, c *caller) (*uiChat, *problem) {
 	return u, h.trackUI(r, u)
 }
 
-// badUI converts an error of the parser of a page's request to a problem.
 func badUI(err error) *problem {
 	var bad *uistream.RequestError
 	if !errors.As(err, &bad) {
@@ -220,11 +219,11 @@ func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *
 		return nil
 	}
 	id, p := h.waitingRun(ctx, c, u)
-	if p == nil && id == "" {
-		return h.staleApproval(ctx, nil, last)
-	}
 	if p != nil {
 		return p
+	}
+	if id == "" {
+		return h.staleApproval(ctx, nil, last)
 	}
 	unlock, p := h.locks.lock(ctx, id)
 	if p != nil {
@@ -240,13 +239,10 @@ func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *
 	}
 	u.unlock()
 	c.runID, u.encode.Open = "", nil
-	switch {
-	case p == nil:
-		return h.staleApproval(ctx, v, last)
-	case p.Code == noRun().Code: // the run was deleted: only the conversation of the request is left
-		return h.staleApproval(ctx, nil, last)
+	if p != nil && p.Code != noRun().Code {
+		return p
 	}
-	return p
+	return h.staleApproval(ctx, v, last) // v is nil if the run was deleted: only the conversation of the request is left
 }
 
 // staleApproval returns the problem for a request whose approvals belong to no waiting call. A new run would request the
@@ -318,7 +314,7 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.
 		return p
 	}
 	u.encode.MessageID = u.req.Last.MessageID
-	u.begin(job{loop: l, resume: id, answers: answers, stepped: v.Stepped(), detach: u.options.detach && h.opts.Supervisor != nil})
+	u.begin(job{loop: l, resume: resumption{id, answers, v.Stepped()}, detach: u.options.detach && h.opts.Supervisor != nil})
 	return nil
 }
 

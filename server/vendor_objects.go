@@ -109,9 +109,12 @@ func handedDigest(principal, id string) store.RequestDigest {
 
 // has reports whether the object was in an answer to the principal. It returns an error if the store fails.
 func (h *knownObjects) has(ctx context.Context, principal, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
 	digest := handedDigest(principal, id)
-	if id == "" || h.known.Has(splice.Key(digest), h.now()) {
-		return id != "", nil
+	if h.known.Has(splice.Key(digest), h.now()) {
+		return true, nil
 	}
 	_, err := h.requests.FindRequest(ctx, digest)
 	if lathe.CodeOf(err) == lathe.CodeNotFound {
@@ -123,7 +126,6 @@ func (h *knownObjects) has(ctx context.Context, principal, id string) (bool, err
 	return err == nil, err
 }
 
-// put records that the object was in the answer of the run.
 func (h *knownObjects) put(ctx context.Context, principal, id, runID string) error {
 	digest := handedDigest(principal, id)
 	err := h.requests.PutRequest(ctx, digest, runID, "")
@@ -188,8 +190,8 @@ func (n *objectNote) add(o vendor.Object) bool {
 	return len(n.ids) < maxNotedObjects
 }
 
-// relayed adds the objects in relayed bytes: a whole answer, or events of a stream. n may be nil.
-func (n *objectNote) relayed(raw []byte) {
+// addRelayed adds the objects in relayed bytes: a whole answer, or events of a stream. n may be nil.
+func (n *objectNote) addRelayed(raw []byte) {
 	if n == nil {
 		return
 	}

@@ -24,7 +24,8 @@ func (s *waiters) add(runID string, wake func()) (remove func()) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if delete(s.of[runID], &wake); len(s.of[runID]) == 0 {
+		delete(s.of[runID], &wake)
+		if len(s.of[runID]) == 0 {
 			delete(s.of, runID)
 		}
 	}
@@ -42,7 +43,6 @@ func (s *waiters) channel(runID string) (notified <-chan struct{}, remove func()
 	})
 }
 
-// wake calls the functions that are registered for the run.
 func (s *waiters) wake(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -170,21 +171,11 @@ var pages = sync.OnceValue(func() []*file {
 
 func pageAt(depth int) *file { return pages()[depth] }
 
-// isScreen reports whether p is the path of a screen.
 func isScreen(p string) bool {
 	parts := strings.Split(p, "/")
-	for _, s := range screens {
-		want := strings.Split(s, "/")
-		if len(want) != len(parts) {
-			continue
-		}
-		same := true
-		for i := range want {
-			same = same && (want[i] == parts[i] || strings.HasPrefix(want[i], "{") && parts[i] != "")
-		}
-		if same {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(screens, func(screen string) bool {
+		return slices.EqualFunc(strings.Split(screen, "/"), parts, func(want, part string) bool {
+			return want == part || part != "" && strings.HasPrefix(want, "{")
+		})
+	})
 }

@@ -134,7 +134,8 @@ func (h *Reservation) Reserve(n int64) error {
 func (b *Pool) add(h *Reservation, n int64) {
 	h.bytes += n
 	b.total += n
-	if b.of[h.key] += n; b.of[h.key] == 0 {
+	b.of[h.key] += n
+	if b.of[h.key] == 0 {
 		delete(b.of, h.key)
 	}
 	if b.metrics != nil {

@@ -73,7 +73,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, 
 func inflate(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, error) {
 	var src io.Reader = http.MaxBytesReader(w, r.Body, limit.MaxBytes)
 	switch encoding := strings.ToLower(r.Header.Get("Content-Encoding")); {
-	case encoding == "" || encoding == "identity":
+	case encoding == "" || encoding == "identity": // src is the body
 	case limit.Plain:
 		return nil, ErrEncoding
 	case encoding == "gzip":
@@ -135,12 +135,14 @@ func ReadAll(src io.Reader, declared int64, limit BodyLimit) ([]byte, error) {
 	if err := limit.reserve(min(max(declared, 0), most)); err != nil {
 		return nil, err
 	}
-	b := make([]byte, 0, min(max(declared, 511), most, maxAhead)+1) // one more byte is needed to detect the end
+	first := min(max(declared, 511), most, maxAhead)
+	b := make([]byte, 0, first+1) // one more byte is needed to detect the end
 	for {
 		if len(b) == cap(b) {
-			room := min(maxGrowth*int64(len(b)), declared+1, most+1)
-			if int64(len(b)) > declared {
-				room = min(3*int64(len(b)), most+1)
+			size := int64(len(b))
+			room := min(maxGrowth*size, declared+1, most+1) // reserved above
+			if size > declared {
+				room = min(3*size, most+1)
 				if err := limit.reserve(room); err != nil {
 					return nil, err
 				}
@@ -163,7 +165,6 @@ func fitted(b []byte) []byte {
 	return b
 }
 
-// ignoreEOF returns err, or nil if it is io.EOF.
 func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -34,5 +34,6 @@ func SameOrigin(r *http.Request, trusted []string) bool {
 	if crossSite || err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return false
 	}
-	return strings.EqualFold(u.Host, r.Host) || httpname.IsLoopback(u.Host) && httpname.IsLoopback(r.Host)
+	onLoopback := httpname.IsLoopback(u.Host) && httpname.IsLoopback(r.Host)
+	return onLoopback || strings.EqualFold(u.Host, r.Host)
 }

@@ -20,32 +20,40 @@ type Unpaired struct {
 // Check returns the first call without a result right after its message, or the first result without a call. It returns nil if all are
 // paired.
 func Check(messages []lathe.Message) *Unpaired {
-	for i := 0; i < len(messages); i++ {
-		if messages[i].Role == lathe.RoleTool {
-			return &Unpaired{code: "unexpected_tool_result", Message: i, id: Answered(&messages[i])}
-		}
-		calls := messages[i].Calls()
-		if len(calls) == 0 {
+	asked := 0                // index of the last message with calls
+	open := map[string]bool{} // ids of its calls that have no result so far
+	for i := range messages {
+		m := &messages[i]
+		if len(open) > 0 {
+			id := Answered(m)
+			if !open[id] {
+				return missing(messages, asked, open)
+			}
+			delete(open, id)
 			continue
 		}
-		open := make(map[string]bool, len(calls))
-		for _, call := range calls {
+		if m.Role == lathe.RoleTool {
+			return &Unpaired{code: "unexpected_tool_result", Message: i, id: Answered(m)}
+		}
+		asked = i
+		for _, call := range m.Calls() {
 			if call.ID == "" || open[call.ID] {
 				return newUnpaired("invalid_request", messages, i, &call)
 			}
 			open[call.ID] = true
 		}
-		first := i
-		for range calls {
-			if i+1 == len(messages) || !open[Answered(&messages[i+1])] {
-				for k := range calls {
-					if open[calls[k].ID] {
-						return newUnpaired("missing_tool_result", messages, first, &calls[k])
-					}
-				}
-			}
-			i++
-			delete(open, Answered(&messages[i]))
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return missing(messages, asked, open)
+}
+
+// missing returns an Unpaired for the first call of message i that is open.
+func missing(messages []lathe.Message, i int, open map[string]bool) *Unpaired {
+	for _, call := range messages[i].Calls() {
+		if open[call.ID] {
+			return newUnpaired("missing_tool_result", messages, i, &call)
 		}
 	}
 	return nil
@@ -76,16 +84,18 @@ var (
 
 // Problem returns the response to a request on the wire w. at maps a path in the messages to the path in the request of the client.
 func (u *Unpaired) Problem(w lathe.Wire, at func(path string) string) *problem.Problem {
-	words, other := wirePairs[w]
-	if !other {
+	words, ok := wirePairs[w]
+	isChat := !ok
+	if isChat {
 		words = chatPair
 	}
-	p := &problem.Problem{Status: http.StatusBadRequest, Code: u.code, Param: at(fmt.Sprintf("messages[%d].parts[%d]", u.Message, u.part))}
-	switch element, _, _ := strings.Cut(p.Param, "]"); {
-	case !other:
-		p.Param = element + "]"
-	case strings.HasPrefix(p.Param, "messages[") && strings.Contains(p.Param, ".parts["): // the part is not in this request
-		p.Param = words.conversation
+	param := at(fmt.Sprintf("messages[%d].parts[%d]", u.Message, u.part))
+	isMapped := !strings.HasPrefix(param, "messages[") || !strings.Contains(param, ".parts[")
+	if isChat { // the place is the message
+		element, _, _ := strings.Cut(param, "]")
+		param = element + "]"
+	} else if !isMapped { // the part is not in this request
+		param = words.conversation
 	}
 	of := ""
 	if u.tool != "" {
@@ -93,13 +103,12 @@ func (u *Unpaired) Problem(w lathe.Wire, at func(path string) string) *problem.P
 	}
 	switch u.code {
 	case "missing_tool_result":
-		p.Code = "missing_tool_result"
-		p.Message = fmt.Sprintf("Each %s must be followed by one %s, before anything else. The call%s with the id %.64q, %s, has none.", words.call, words.result, of, u.id, p.Param)
+		return problem.New(http.StatusBadRequest, "missing_tool_result", "Each %s must be followed by one %s, before anything else. The call%s with the id %.64q, %s, has none.",
+			words.call, words.result, of, u.id, param).WithParam(param)
 	case "unexpected_tool_result":
-		p.Code = "unexpected_tool_result"
-		p.Message = fmt.Sprintf("Each %s must follow the %s that it answers, once. There is no call without a result for the %s %.64q of %s.", words.result, words.call, words.id, u.id, p.Param)
+		return problem.New(http.StatusBadRequest, "unexpected_tool_result", "Each %s must follow the %s that it answers, once. There is no call without a result for the %s %.64q of %s.",
+			words.result, words.call, words.id, u.id, param).WithParam(param)
 	default:
-		p.Message = fmt.Sprintf("Each %s needs an id of its own, which that of %s is not: %.64q.", words.call, p.Param, u.id)
+		return problem.New(http.StatusBadRequest, "invalid_request", "Each %s needs an id of its own, which that of %s is not: %.64q.", words.call, param, u.id).WithParam(param)
 	}
-	return p
 }

@@ -14,7 +14,13 @@ import (
 // The messages of a run differ from its request: they have another form, and the server has added, removed and replaced some. A placeFinder
 // walks the JSON of the request and collects the paths of its parts by class. As parts of one class have the same order in the request and
 // in the messages that were parsed from it, this gives the paths of the parsed parts; match then finds the parsed messages among those of
-// the run.
+// the run:
+//
+//	request:  {"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking",…},{"type":"text",…}]}]}
+//	parsed:   user(text), assistant(reasoning, text)
+//	run:      user(text), assistant(call s), tool(s), assistant(reasoning, text)
+//
+// Here messages[3].parts[1] of the run has the path messages[1].content[1] in the request.
 
 // A partClass is the kind of a part together with the role that wrote it. The class of content follows that of text.
 type partClass uint8
@@ -30,6 +36,9 @@ const (
 	partClasses
 )
 
+// content returns the class of content in a message whose text has class c.
+func (c partClass) content() partClass { return c + 1 }
+
 // Page is the pseudo wire of requests of chat pages.
 const Page = lathe.Wire("page")
 
@@ -44,14 +53,9 @@ type placed struct {
 
 // places maps paths in the conversation of a run to paths in the client's request.
 type places struct {
-	parsed []lathe.Message // messages read from the request, before the server added, removed or changed any
-	*foundPlaces
-}
-
-// foundPlaces has, for each part of the messages of a run, its path in the client's request.
-type foundPlaces struct {
-	found    map[partIndex]string
+	parsed   []lathe.Message // messages read from the request, before the server added, removed or changed any
 	messages []lathe.Message // messages of the run
+	found    map[partIndex]string
 	thoughts []placedThought // reasoning in the request
 	replaced map[int]string  // by index of a message of the run: the place in the request that the message replaces
 }
@@ -64,16 +68,16 @@ type placedThought struct {
 
 // A placeFinder finds the places of one conversation.
 type placeFinder struct {
-	places
-	client [partClasses][]placed // parts of the request by class, in order
-	thinks bool                  // assistant messages have reasoning in separate members
-	stored string                // member of the request that refers to stored messages; "": none
+	*places
+	client   [partClasses][]placed // parts of the request by class, in order
+	parsedAt map[partIndex]string  // places of the parsed parts
+	thinks   bool                  // assistant messages have reasoning in separate members
+	stored   string                // member of the request that refers to stored messages; "": none
 }
 
-// find sets the places of messages, which are those of a run that began with a request of wire w.
-func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
-	p.foundPlaces = &foundPlaces{found: map[partIndex]string{}, replaced: map[int]string{}, messages: messages}
-	f := &placeFinder{places: *p}
+// find sets the places of the messages, which are those of a run that began with a request of wire w.
+func (p *places) find(w lathe.Wire, body []byte) {
+	f := &placeFinder{places: p}
 	switch w {
 	case lathe.WireMessages:
 		f.walkContent(get(body, "system"), "system", userText)
@@ -95,7 +99,7 @@ func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
 		f.thinks = true
 		f.walkTurns(get(body, "messages"), "messages", "content")
 	}
-	f.match(messages)
+	f.match()
 }
 
 // Of returns a function that maps a path in the messages of a run, such as "messages[2].parts[0].cache_control", to the path in the
@@ -103,10 +107,11 @@ func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
 // request, before the server added, removed or changed any. The function searches the request at its first call; it is used by one
 // goroutine at a time.
 func Of(w lathe.Wire, body []byte, parsed, messages []lathe.Message) func(path string) string {
-	p := places{parsed: parsed}
+	var p *places
 	return func(path string) string {
-		if p.foundPlaces == nil {
-			p.find(w, body, messages)
+		if p == nil {
+			p = &places{parsed: parsed, messages: messages, found: map[partIndex]string{}, replaced: map[int]string{}}
+			p.find(w, body)
 		}
 		return p.of(path)
 	}
@@ -114,17 +119,17 @@ func Of(w lathe.Wire, body []byte, parsed, messages []lathe.Message) func(path s
 
 // classOf returns the class of a part in a message of a role; ok is false for an empty text.
 func classOf(role lathe.Role, p lathe.Part) (class partClass, ok bool) {
-	said := partClass(0)
+	ofText := userText
 	if role == lathe.RoleAssistant {
-		said = saidText - userText
+		ofText = saidText
 	}
 	switch p := p.(type) {
 	case lathe.Text:
-		return userText + said, p.Text != ""
+		return ofText, p.Text != ""
 	case lathe.Refusal:
-		return userText + said, p.Text != ""
+		return ofText, p.Text != ""
 	case lathe.Blob, lathe.Opaque:
-		return userContent + said, true
+		return ofText.content(), true
 	case lathe.Reasoning:
 		return thought, true
 	case lathe.ToolCall:
@@ -138,125 +143,133 @@ func classOf(role lathe.Role, p lathe.Part) (class partClass, ok bool) {
 // match finds the places of the messages of the run. A message with the parts of a parsed message is that one, since parts are never
 // modified. Messages between two of these correspond to the parsed messages between them if there are as many. All others were added by the
 // server.
-func (p *placeFinder) match(messages []lathe.Message) {
-	of := p.ofParsed()
+func (p *placeFinder) match() {
+	p.placeParsed()
 	index := make(map[*lathe.Part]int, len(p.parsed))
 	for k := range p.parsed {
 		if parts := p.parsed[k].Parts; len(parts) > 0 {
 			index[&parts[0]] = k
 		}
 	}
-	first, next := 0, 0 // the first message of the run, and the first parsed one, after the last match
-	for i := range messages {
-		parts := messages[i].Parts
+	run, parsed := 0, 0 // the first message of the run, and the first parsed one, after the last match
+	for i := range p.messages {
+		parts := p.messages[i].Parts
 		if len(parts) == 0 {
 			continue
 		}
 		k, known := index[&parts[0]]
-		if !known || k < next {
+		if !known || k < parsed {
 			continue
 		}
-		p.matchBetween(messages, first, i, next, k, of)
-		p.place(&messages[i], i, k, of)
-		first, next = i+1, k+1
+		p.matchBetween(span{run, i}, span{parsed, k})
+		p.place(i, k)
+		run, parsed = i+1, k+1
 	}
-	p.matchBetween(messages, first, len(messages), next, len(p.parsed), of)
-	p.matchIDs(messages)
+	p.matchBetween(span{run, len(p.messages)}, span{parsed, len(p.parsed)})
+	p.matchIDs()
 }
 
-// matchBetween finds the places of the messages first to last (exclusive) of the run, between two matches. k to end are the parsed messages
-// between the same matches.
-func (p *placeFinder) matchBetween(messages []lathe.Message, first, last, k, end int, of map[partIndex]string) {
-	if last-first != end-k {
-		p.noteReplaced(first, last, k, end, of)
+// A span is a range of messages; end is exclusive.
+type span struct{ first, end int }
+
+// matchBetween finds the places of the messages of the run between two matches. parsed are the parsed messages between the same matches.
+func (p *placeFinder) matchBetween(run, parsed span) {
+	n := run.end - run.first
+	if n != parsed.end-parsed.first {
+		p.noteReplaced(run, parsed)
 		return
 	}
-	for ; first < last; first, k = first+1, k+1 {
-		p.noteReplaced(first, first+1, k, k+1, of)
-		p.place(&messages[first], first, k, of)
+	for m := range n {
+		i, k := run.first+m, parsed.first+m
+		p.noteReplaced(span{i, i + 1}, span{k, k + 1})
+		p.place(i, k)
 	}
 }
 
-// noteReplaced records the place in the request that the messages first to last (exclusive) of the run replace. It is that of the parsed
-// messages k to end or, if none exist, the member that refers to the stored conversation. If they replace several assistant messages, the
-// place is the list of messages.
-func (p *placeFinder) noteReplaced(first, last, k, end int, of map[partIndex]string) {
+// noteReplaced records the place in the request that messages of the run replace. It is that of the parsed messages or, if none exist, the
+// member that refers to the stored conversation. If they replace several assistant messages, the place is the list of messages.
+func (p *placeFinder) noteReplaced(run, parsed span) {
 	at := ""
-	if k == end {
+	if parsed.first == parsed.end {
 		at = p.stored
 	}
-	for ; k < end; k++ {
-		for j := range p.parsed[k].Parts {
-			element, _, ok := strings.Cut(of[partIndex{k, j}], "]")
-			if !ok || p.parsed[k].Role != lathe.RoleAssistant {
-				continue
-			}
-			element += "]"
-			if at != "" && at != element {
-				element, _, _ = strings.Cut(element, "[")
-			}
-			at = element
-			break
+	for k := parsed.first; k < parsed.end; k++ {
+		element := p.elementOf(k)
+		if at != "" && at != element {
+			element, _, _ = strings.Cut(element, "[")
+		}
+		at = cmp.Or(element, at)
+	}
+	for i := run.first; i < run.end && at != ""; i++ {
+		p.replaced[i] = at
+	}
+}
+
+// elementOf returns the path of the element of the request that contains parsed message k; "" if it is not known or not of the assistant.
+func (p *placeFinder) elementOf(k int) string {
+	if p.parsed[k].Role != lathe.RoleAssistant {
+		return ""
+	}
+	for j := range p.parsed[k].Parts {
+		if element, _, ok := strings.Cut(p.parsedAt[partIndex{k, j}], "]"); ok {
+			return element + "]"
 		}
 	}
-	for ; first < last && at != ""; first++ {
-		p.replaced[first] = at
-	}
+	return ""
 }
 
 // place assigns the places of the parts of parsed message k to the parts of message i of the run, if both have as many parts.
-func (p *placeFinder) place(m *lathe.Message, i, k int, of map[partIndex]string) {
+func (p *placeFinder) place(i, k int) {
+	m := &p.messages[i]
 	if m.Role != p.parsed[k].Role || len(m.Parts) != len(p.parsed[k].Parts) {
 		return
 	}
 	for j := range m.Parts {
-		if at := of[partIndex{k, j}]; at != "" {
+		if at := p.parsedAt[partIndex{k, j}]; at != "" {
 			p.found[partIndex{i, j}] = at
 		}
 	}
 }
 
-// ofParsed returns the places of the parts of the parsed messages. Calls and results are matched by id first; then, parts of one class have
+// placeParsed sets the places of the parts of the parsed messages. Calls and results are matched by id first; then, parts of one class have
 // the same order there and in the request. If the request and the parsed messages have different numbers of parts of a class, those parts
 // have no place.
-func (p *placeFinder) ofParsed() map[partIndex]string {
-	var counts, next [partClasses]int
-	each := func(do func(class partClass, k, j int)) {
-		for k := range p.parsed {
-			for j, part := range p.parsed[k].Parts {
-				if class, ok := classOf(p.parsed[k].Role, part); ok {
-					do(class, k, j)
-				}
+func (p *placeFinder) placeParsed() {
+	var parsed [partClasses][]partIndex
+	for k := range p.parsed {
+		for j, part := range p.parsed[k].Parts {
+			if class, ok := classOf(p.parsed[k].Role, part); ok {
+				parsed[class] = append(parsed[class], partIndex{k, j})
 			}
 		}
 	}
-	each(func(class partClass, _, _ int) { counts[class]++ })
-	of, ids := map[partIndex]string{}, p.byID()
-	each(func(class partClass, k, j int) {
-		n := next[class]
-		next[class]++
-		if at := ids.take(class, p.parsed[k].Parts[j]); at != "" {
-			of[partIndex{k, j}] = at
-		} else if list := p.client[class]; len(list) == counts[class] {
-			of[partIndex{k, j}] = list[n].at
+	p.parsedAt = map[partIndex]string{}
+	ids := p.byID()
+	for class, parts := range parsed {
+		client := p.client[class]
+		for n, index := range parts {
+			part := p.parsed[index.message].Parts[index.part]
+			at := ids.take(part)
+			if at == "" && len(client) == len(parts) {
+				at = client[n].at
+			}
+			p.parsedAt[index] = at
+			if r, ok := part.(lathe.Reasoning); ok && at != "" {
+				p.thoughts = append(p.thoughts, placedThought{r, at})
+			}
 		}
-		at := of[partIndex{k, j}]
-		if r, ok := p.parsed[k].Parts[j].(lathe.Reasoning); ok && at != "" {
-			p.thoughts = append(p.thoughts, placedThought{r, at})
-		}
-	})
-	return of
+	}
 }
 
-// placeIDs are the places of calls and of results in the client's request, by id.
-type placeIDs [2]map[string][]string
+// placeIDs are the places of calls and of results in the client's request, by class and id.
+type placeIDs [partClasses]map[string][]string
 
 func (p *placeFinder) byID() (ids placeIDs) {
-	for n, class := range [...]partClass{toolCall, toolResult} {
-		ids[n] = map[string][]string{}
+	for _, class := range [...]partClass{toolCall, toolResult} {
+		ids[class] = map[string][]string{}
 		for _, c := range p.client[class] {
 			if c.id != "" {
-				ids[n][c.id] = append(ids[n][c.id], c.at)
+				ids[class][c.id] = append(ids[class][c.id], c.at)
 			}
 		}
 	}
@@ -264,29 +277,29 @@ func (p *placeFinder) byID() (ids placeIDs) {
 }
 
 // take removes and returns the first place of a call or result with the id of part; "" if none is left.
-func (ids *placeIDs) take(class partClass, part lathe.Part) (at string) {
-	id := ""
+func (ids *placeIDs) take(part lathe.Part) string {
+	class, id := toolCall, ""
 	switch part := part.(type) {
 	case lathe.ToolCall:
 		id = part.ID
 	case lathe.ToolResult:
-		id = part.CallID
-	default:
+		class, id = toolResult, part.CallID
+	default: // other parts have no id
+	}
+	list := ids[class][id]
+	if len(list) == 0 {
 		return ""
 	}
-	if list := ids[class-toolCall][id]; len(list) > 0 {
-		at, ids[class-toolCall][id] = list[0], list[1:]
-	}
-	return at
+	ids[class][id] = list[1:]
+	return list[0]
 }
 
 // matchIDs finds the places of calls and results that match did not find, by their ids.
-func (p *placeFinder) matchIDs(messages []lathe.Message) {
+func (p *placeFinder) matchIDs() {
 	ids := p.byID()
-	for i := range messages {
-		for j, part := range messages[i].Parts {
-			class, _ := classOf(messages[i].Role, part)
-			if at := ids.take(class, part); at != "" && p.found[partIndex{i, j}] == "" {
+	for i := range p.messages {
+		for j, part := range p.messages[i].Parts {
+			if at := ids.take(part); at != "" && p.found[partIndex{i, j}] == "" {
 				p.found[partIndex{i, j}] = at
 			}
 		}
@@ -304,7 +317,7 @@ func (p *placeFinder) walkTurns(list []byte, at, content string) {
 		case "assistant", "model":
 			base = saidText
 		case "tool":
-			p.add(toolResult, at, el)
+			p.addCall(toolResult, at, el)
 			continue
 		}
 		if p.thinks && base == saidText {
@@ -312,11 +325,11 @@ func (p *placeFinder) walkTurns(list []byte, at, content string) {
 		}
 		p.walkContent(get(el, content), at+"."+content, base)
 		if rawText(el, "refusal") != "" {
-			p.add(saidText, at+".refusal", el)
+			p.add(saidText, at+".refusal")
 		}
 		k := 0
 		for call := range rawjson.Elements(get(el, "tool_calls")) {
-			p.add(toolCall, wire.Element(at+".tool_calls", k), call)
+			p.addCall(toolCall, wire.Element(at+".tool_calls", k), call)
 			k++
 		}
 	}
@@ -328,7 +341,7 @@ func (p *placeFinder) walkThoughts(message []byte, at string) {
 	for key, v := range rawjson.Members(message) {
 		for _, name := range [...]string{"reasoning_content", "reasoning", "thinking"} {
 			if rawjson.EqualKey(key, name) && rawjson.Text(v) != "" {
-				p.add(thought, at+"."+name, message)
+				p.add(thought, at+"."+name)
 			}
 		}
 	}
@@ -338,7 +351,7 @@ func (p *placeFinder) walkThoughts(message []byte, at string) {
 func (p *placeFinder) walkContent(v []byte, at string, base partClass) {
 	if rawjson.Kind(v) == '"' {
 		if len(v) > len(`""`) {
-			p.add(base, at, v)
+			p.add(base, at)
 		}
 		return
 	}
@@ -363,38 +376,40 @@ func (p *placeFinder) walkPart(el []byte, at string, base partClass) {
 		}
 		p.walkContent(get(el, "content"), at+".content", base)
 	case typ == "tool_result", strings.HasSuffix(typ, "_output"), has("functionResponse", "function_response"):
-		p.add(toolResult, at, el)
+		p.addCall(toolResult, at, el)
 	case typ == "tool_use", typ == "function_call", typ == "custom_tool_call", has("functionCall", "function_call"):
 		if has("thoughtSignature", "thought_signature") {
-			p.add(thought, at, el)
+			p.add(thought, at)
 		}
-		p.add(toolCall, at, el)
-	case typ == "reasoning" && rawText(el, "encrypted_content") == "" && !hasText(get(el, "summary")) && !hasText(get(el, "content")): // it has no content
-	case typ == "thinking", typ == "redacted_thinking", typ == "reasoning", string(get(el, "thought")) == "true":
-		p.add(thought, at, el)
+		p.addCall(toolCall, at, el)
+	case typ == "reasoning":
+		if rawText(el, "encrypted_content") != "" || hasText(get(el, "summary")) || hasText(get(el, "content")) {
+			p.add(thought, at)
+		}
+	case typ == "thinking", typ == "redacted_thinking", string(get(el, "thought")) == "true":
+		p.add(thought, at)
 	case typ == "text", typ == "input_text", typ == "output_text", typ == "refusal", typ == "" && has("text"):
 		if rawText(el, "text")+rawText(el, "refusal") != "" {
-			p.add(base, at, el)
+			p.add(base, at)
 		}
-	case typ == "mcp_approval_response":
+	case typ == "mcp_approval_response": // becomes no part
 	case strings.HasPrefix(at, "input[") && !strings.Contains(at, "."): // an item that is no message was written by the model
-		p.add(saidContent, at, el)
+		p.add(saidContent, at)
 	default:
-		p.add(base+1, at, el)
+		p.add(base.content(), at)
 	}
 }
 
-func (p *placeFinder) add(class partClass, at string, raw []byte) {
+func (p *placeFinder) add(class partClass, at string) {
+	p.client[class] = append(p.client[class], placed{at: at})
+}
+
+// addCall adds a call or a result. Its id is in raw or in the member of raw that contains the call or result.
+func (p *placeFinder) addCall(class partClass, at string, raw []byte) {
 	id := ""
-	for _, inner := range [...]string{"", "functionCall", "function_call", "functionResponse", "function_response"} {
-		obj := raw
-		if inner != "" {
-			obj = get(raw, inner)
-		}
+	for _, obj := range [...][]byte{raw, get(raw, "functionCall"), get(raw, "function_call"), get(raw, "functionResponse"), get(raw, "function_response")} {
 		for _, name := range [...]string{"tool_call_id", "tool_use_id", "call_id", "id"} {
-			if class >= toolCall && id == "" {
-				id = rawText(obj, name)
-			}
+			id = cmp.Or(id, rawText(obj, name))
 		}
 	}
 	p.client[class] = append(p.client[class], placed{at, id})
@@ -430,28 +445,26 @@ func (p *places) of(path string) string {
 // thoughtAt returns the place in the client's request of the reasoning in part j of message i of the run, if the server replaced the
 // client's message by message i. It finds reasoning with the same data or text, and returns "" if the request has none.
 func (p *places) thoughtAt(i, j int) (at string) {
-	reasoning := func(i, j int) (r lathe.Reasoning) {
-		if i < len(p.messages) && j < len(p.messages[i].Parts) {
-			r, _ = p.messages[i].Parts[j].(lathe.Reasoning)
-		}
-		return r
+	if i >= len(p.messages) || j >= len(p.messages[i].Parts) {
+		return ""
 	}
-	r := reasoning(i, j)
-	same := func(other *lathe.Reasoning) bool {
+	r, _ := p.messages[i].Parts[j].(lathe.Reasoning)
+	isSame := func(other lathe.Reasoning) bool {
 		return r.Data != "" && r.Data == other.Data || r.Text != "" && r.Text == other.Text
 	}
 	before := 0 // number of earlier parts with the same reasoning
-	for k := range min(i+1, len(p.messages)) {
-		for l := range p.messages[k].Parts {
-			if other := reasoning(k, l); (k < i || l < j) && same(&other) {
+	for k := range i + 1 {
+		for l, part := range p.messages[k].Parts {
+			other, _ := part.(lathe.Reasoning)
+			isEarlier := k < i || l < j
+			if isEarlier && isSame(other) {
 				before++
 			}
 		}
 	}
-	for k := range p.thoughts {
-		t := &p.thoughts[k]
+	for _, t := range p.thoughts {
 		switch {
-		case same(&t.Reasoning):
+		case isSame(t.Reasoning):
 			at = t.at
 			if before == 0 {
 				return at

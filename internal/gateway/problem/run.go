@@ -47,7 +47,7 @@ func Failure(res *event.Result) *Problem {
 	case lathe.ReasonUnknownTool:
 		return New(lathe.Code(res.Reason).HTTPStatus(), string(res.Reason), "The model asked for a tool that there is not.")
 	case lathe.ReasonCancelled:
-		return &Problem{Status: lathe.CodeCancelled.HTTPStatus(), Code: string(res.Reason), Message: "The run was cancelled.", NoRetry: true}
+		return final(lathe.CodeCancelled, "The run was cancelled.")
 	case lathe.ReasonInterrupted:
 		if code == lathe.CodeUnavailable {
 			return NotNow(res.Err)
@@ -72,7 +72,6 @@ func Failure(res *event.Result) *Problem {
 	return &Problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The run failed within the gateway.", NoRetry: true}
 }
 
-// tooManyTools returns the problem of a run whose tool definitions exceed a limit.
 func tooManyTools(err error) *Problem {
 	p := New(lathe.CodeTooManyTools.HTTPStatus(), "too_many_tools", "The run would send its model more definitions of tools than a limit allows.")
 	var exceeded interface {
@@ -117,30 +116,34 @@ func OfStore(err error) *Problem {
 // inProgressRetry is the largest Retry-After of a call that the budget would admit if the calls in progress used nothing.
 const inProgressRetry = 5 * time.Second
 
+// final returns a problem that clients must not retry automatically.
+func final(code lathe.Code, message string) *Problem {
+	return &Problem{Status: code.HTTPStatus(), Code: string(code), Message: message, NoRetry: true}
+}
+
 // overBudget returns the problem of a run that a budget did not admit. If calls in progress have reserved the rest of the budget, the
 // client may retry soon; otherwise it must not retry automatically.
 func overBudget(res *event.Result) *Problem {
 	if lathe.CodeOf(res.Err) == lathe.CodePriceUnknown {
-		return &Problem{Status: lathe.CodePriceUnknown.HTTPStatus(), Code: string(lathe.CodePriceUnknown), NoRetry: true,
-			Message: "This key has a budget in US dollars, and the price of this call is not known: choose another model, leave out members that change the price (such as service_tier), or have the operator set models.NAME.price."}
+		return final(lathe.CodePriceUnknown, "This key has a budget in US dollars, and the price of this call is not known: choose another model, leave out members that change the price (such as service_tier), or have the operator set models.NAME.price.")
 	}
-	p := &Problem{Status: lathe.CodeBudgetExhausted.HTTPStatus(), Code: string(lathe.CodeBudgetExhausted), NoRetry: true,
-		Message: "The budget of this key or of its group does not admit another model call."}
+	p := final(lathe.CodeBudgetExhausted, "The budget of this key or of its group does not admit another model call.")
 	var over *store.BudgetError
 	if !errors.As(res.Err, &over) {
 		return p
 	}
-	b, x := &over.Bound, &over.Balance
-	used := fmt.Sprintf("of %d tokens, %d are used and %d are reserved by calls in progress, and this call could use up to %d", b.Limit.Tokens, x.SpentTokens, x.ReservedTokens, over.WantTokens)
-	inProgress := b.Limit.Tokens < 0 || x.SpentTokens+over.WantTokens <= b.Limit.Tokens
-	if b.Limit.Nanos >= 0 && x.SpentNanos+x.ReservedNanos+over.WantNanos > b.Limit.Nanos {
+	bound, balance := &over.Bound, &over.Balance
+	tokens, nanos := bound.Limit.Tokens, bound.Limit.Nanos // below 0: no limit
+	used := fmt.Sprintf("of %d tokens, %d are used and %d are reserved by calls in progress, and this call could use up to %d", tokens, balance.SpentTokens, balance.ReservedTokens, over.WantTokens)
+	if nanos >= 0 && balance.SpentNanos+balance.ReservedNanos+over.WantNanos > nanos {
 		used = fmt.Sprintf("of %s US dollars, %s are spent and %s are reserved by calls in progress, and this call could cost up to %s",
-			price.Money(b.Limit.Nanos), price.Money(x.SpentNanos), price.Money(x.ReservedNanos), price.Money(over.WantNanos))
-		inProgress = inProgress && x.SpentNanos+over.WantNanos <= b.Limit.Nanos
+			price.Money(nanos), price.Money(balance.SpentNanos), price.Money(balance.ReservedNanos), price.Money(over.WantNanos))
 	}
-	p.Message = fmt.Sprintf("The budget of the %s %s for %s (UTC) does not admit this call: %s. It begins again at %s.", b.Kind, b.Name, b.Period, used, b.Resets().Format(time.RFC3339))
+	p.Message = fmt.Sprintf("The budget of the %s %s for %s (UTC) does not admit this call: %s. It begins again at %s.", bound.Kind, bound.Name, bound.Period, used, bound.Resets().Format(time.RFC3339))
 	p.RetryAfter = max(over.Resets, time.Second)
-	if inProgress {
+	hasTokens := tokens < 0 || balance.SpentTokens+over.WantTokens <= tokens
+	hasMoney := nanos < 0 || balance.SpentNanos+over.WantNanos <= nanos
+	if hasTokens && hasMoney { // only the calls in progress prevent this one
 		p.RetryAfter, p.NoRetry = min(p.RetryAfter, inProgressRetry), false
 	}
 	return p

@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -50,35 +51,36 @@ func upstream(err error) *Problem {
 // refused sets p to the problem of a request that the model server refused with a 4xx status.
 func (p *Problem) refused(up *lathe.UpstreamError) {
 	p.Status, p.NoRetry = http.StatusBadRequest, true
-	status := up.Status
-	if said := strings.ToLower(up.ProviderCode); status < 400 && (strings.Contains(said, "authentication") || strings.Contains(said, "permission") || strings.Contains(said, "api_key")) {
-		status = http.StatusUnauthorized // an error within a stream may have no status
-	}
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		p.Message = "The model server did not accept this gateway's credentials for the model. Only the operator of this gateway can change that."
-		return
-	case http.StatusPaymentRequired:
-		p.Message = "The account of this gateway at the model server cannot pay for the request. Only the operator of this gateway can change that."
-		return
-	case http.StatusNotFound:
-		p.Status = http.StatusNotFound
-		if up.Message == "" || saysNoModel(up) {
-			p.Message = "The model server does not have the model."
-			return
-		}
-	default:
-		if status == http.StatusRequestEntityTooLarge && up.ProviderCode != lathe.CodeContextLength { // agents expect 400 for this code
-			p.Status = status
-		}
-		if up.ProviderCode != "" {
-			p.Code = up.ProviderCode
-		}
-	}
 	p.Message = "The model server refused the request."
 	if up.Message != "" {
 		p.Message = "The model server refused the request: " + up.Message
 	}
+	status := up.Status
+	if status < 400 && saysCredentials(up) { // an error within a stream may have no status
+		status = http.StatusUnauthorized
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		p.Message = "The model server did not accept this gateway's credentials for the model. Only the operator of this gateway can change that."
+	case http.StatusPaymentRequired:
+		p.Message = "The account of this gateway at the model server cannot pay for the request. Only the operator of this gateway can change that."
+	case http.StatusNotFound:
+		p.Status = http.StatusNotFound
+		if up.Message == "" || saysNoModel(up) {
+			p.Message = "The model server does not have the model."
+		}
+	default:
+		p.Code = cmp.Or(up.ProviderCode, p.Code)
+		if status == http.StatusRequestEntityTooLarge && p.Code != lathe.CodeContextLength { // agents expect 400 for this code
+			p.Status = status
+		}
+	}
+}
+
+// saysCredentials reports whether the code of an error means that the model server does not accept the credentials.
+func saysCredentials(up *lathe.UpstreamError) bool {
+	code := strings.ToLower(up.ProviderCode)
+	return strings.Contains(code, "authentication") || strings.Contains(code, "permission") || strings.Contains(code, "api_key")
 }
 
 // saysNoModel reports whether a 404 of a model server means that it does not have the model.

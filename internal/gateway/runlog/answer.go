@@ -69,8 +69,8 @@ type waitPoint struct {
 	event    int64 // id of the run_paused event
 	messages int   // number of messages of the history up to that of the last turn, without the results of its calls
 	reason   lathe.Reason
-	pending  []string // ids of the calls that waited
-	res      event.Result
+	pending  []string     // ids of the calls that waited
+	res      event.Result // usage, cost and trace up to this point
 	// answered is set if a request sent results of calls or a decision: this answer ended here, and that request received the next one.
 	// After a decision from elsewhere, such as the console, the run continues within the answer.
 	answered bool
@@ -154,8 +154,15 @@ func (sp *Span) Waits() bool { return sp.end == nil && sp.State.Paused != "" }
 
 // Open reports whether the answer ended with calls of the client that have no results within this answer.
 func (sp *Span) Open() bool {
-	return sp.end != nil && slices.ContainsFunc(sp.end.pending, func(id string) bool { return sp.Client[id] }) ||
-		sp.end == nil && sp.State.Finished != nil && len(sp.State.Open) > 0
+	if sp.end == nil {
+		return sp.State.Finished != nil && len(sp.State.Open) > 0
+	}
+	return slices.ContainsFunc(sp.end.pending, func(id string) bool { return sp.Client[id] })
+}
+
+// pends reports whether the call waited at the end of the answer, if another answer follows.
+func (sp *Span) pends(call string) bool {
+	return sp.end != nil && slices.Contains(sp.end.pending, call)
 }
 
 // lastTurn returns the number of messages up to the last turn of the answer, without the results of its calls.
@@ -173,25 +180,24 @@ func (sp *Span) History() []lathe.Message {
 	if sp.end == nil && sp.State.Paused == "" {
 		return messages
 	}
-	// next reports whether the following answer begins with the result of the call.
-	next := func(id string) bool {
-		return sp.end != nil && sp.Client[id] && slices.Contains(sp.end.pending, id)
-	}
 	out := slices.Clip(messages[:n])
 	for _, m := range messages[n:sp.AfterResults(n)] {
-		if !next(pairs.Answered(&m)) {
+		id := pairs.Answered(&m)
+		beginsNext := sp.Client[id] && sp.pends(id) // the following answer begins with this result
+		if !beginsNext {
 			out = append(out, m)
 		}
 	}
 	for _, o := range sp.State.Open {
-		if sp.end == nil || !sp.Client[o.ID] && slices.Contains(sp.end.pending, o.ID) {
+		isServers := !sp.Client[o.ID] && sp.pends(o.ID)
+		if isServers || sp.end == nil {
 			out = append(out, pairs.PendingResult(&o.ToolCall))
 		}
 	}
-	if sorted, ok := pairs.Join(nil, out, nil); ok { // the client has no calls
+	if sorted, ok := pairs.Join(nil, out, nil); ok {
 		return sorted
 	}
-	return out
+	return out // calls of the client have no results
 }
 
 // own returns the messages of the answer. It returns none if the run waited twice in one turn and this answer lies between the two waits.
@@ -212,13 +218,13 @@ func (sp *Span) Result() *event.Result {
 	messages := sp.State.Messages
 	res.History = slices.Clip(messages[:sp.end.messages])
 	for _, m := range messages[sp.end.messages:sp.AfterResults(sp.end.messages)] {
-		if !slices.Contains(sp.end.pending, pairs.Answered(&m)) { // results of pending calls were received later
+		if !sp.pends(pairs.Answered(&m)) { // results of pending calls were received later
 			res.History = append(res.History, m)
 		}
 	}
 	if sp.end.messages > 0 {
 		for _, call := range messages[sp.end.messages-1].Calls() {
-			if slices.Contains(sp.end.pending, call.ID) {
+			if sp.pends(call.ID) {
 				res.Pending = append(res.Pending, call)
 			}
 		}

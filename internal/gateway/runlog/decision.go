@@ -22,8 +22,8 @@ type Decision struct {
 	Stored bool `json:"stored,omitempty"`
 }
 
-// note records proposals, executions, results, approval requests and decisions of calls from an event.
-func (v *View) note(e *event.Event) {
+// noteCalls records proposals, executions, results, approval requests and decisions of calls from an event.
+func (v *View) noteCalls(e *event.Event) {
 	switch d := e.Data.(type) {
 	case *event.ToolCallProposed:
 		v.Client[d.ToolCallID], v.Turns[d.ToolCallID] = d.Client, e.Turn

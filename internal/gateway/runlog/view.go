@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A View is the state of a run that its log contains.
+// A View is the state of a run that its log contains. [Read] sets it: noteCalls and noteWait read each event.
 type View struct {
 	Summary store.Summary
 	State   loop.State
@@ -38,7 +38,7 @@ func Read(ctx context.Context, log store.RunIndex, id string, may func(*event.Ru
 			if d, ok := e.Data.(*event.RunStarted); ok && !may(d) {
 				return nil, nil
 			}
-			v.note(&e)
+			v.noteCalls(&e)
 			v.noteWait(&e)
 			v.Summary.Apply(&e)
 			err = v.State.Apply(&e)
@@ -126,13 +126,9 @@ func (v *View) Since(messages []lathe.Message) (after int64, base int) {
 func (v *View) Answered(call string) int {
 	messages := v.State.Messages
 	for i := v.State.Start; i < len(messages); i++ {
-		if !slices.ContainsFunc(messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
-			continue
+		if slices.ContainsFunc(messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
+			return v.AfterResults(i + 1)
 		}
-		for i++; i < len(messages) && messages[i].Role == lathe.RoleTool; {
-			i++
-		}
-		return i
 	}
 	return v.State.Start
 }

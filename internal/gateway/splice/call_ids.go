@@ -1,6 +1,7 @@
 package splice
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -85,10 +86,9 @@ func (r *callRef) head() []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(r.turn)), r.hash[:]...)
 }
 
-func hashOfCall(id string) (h [callIDHash]byte) {
+func hashOfCall(id string) [callIDHash]byte {
 	sum := sha256.Sum256([]byte(id))
-	copy(h[:], sum[:])
-	return h
+	return [callIDHash]byte(sum[:])
 }
 
 func (ids *CallIDs) binding(run string) []string {
@@ -133,7 +133,6 @@ func (ids *CallIDs) parse(id string) (ref callRef, ok bool) {
 	return ref, ids.ring.Marked(tail[len(head):], head, ids.binding(ref.run)...)
 }
 
-// key returns the key under which the turns of the call are stored.
 func (r *callRef) key() Key {
 	c := newHash(Owner{})
 	c.Text(r.run)
@@ -175,7 +174,7 @@ func gatewayID(p lathe.Part) string {
 		id = p.CallID
 	default: // other parts have no such id
 	}
-	if _, _, ok := splitCallID(id); !ok {
+	if !IsGatewayID(id) {
 		return ""
 	}
 	return id
@@ -200,30 +199,36 @@ func (ht *Turns) RestoreIDs(ctx context.Context, req *Request) *problem.Problem 
 	if ids == nil {
 		return p
 	}
-	given := req.Messages
 	r := &idRestorer{waiting: req.Waiting, of: map[string]*CallTurn{}, refs: map[string]callRef{}}
-	if p := r.load(ctx, ht, ids, req, given); p != nil || len(r.refs) == 0 {
+	if p := r.load(ctx, ht, ids, req); p != nil || len(r.refs) == 0 {
 		return p
 	}
 	var out []lathe.Message
 	turns := map[int]*CallTurn{}
-	for next := 0; next < len(given) && ctx.Err() == nil; {
-		m := &given[next]
-		next++
+	for rest := req.Messages; len(rest) > 0 && ctx.Err() == nil; {
+		m := &rest[0]
+		rest = rest[1:]
 		if len(m.Calls()) == 0 {
 			out = append(out, r.mapped(*m))
 			continue
 		}
-		answers := next
-		for next < len(given) && given[next].Role == lathe.RoleTool {
-			next++
-		}
-		out = r.appendTurns(out, turns, m, given[answers:next])
+		answers := leadingResults(rest)
+		rest = rest[len(answers):]
+		out = r.appendTurns(out, turns, m, answers)
 	}
 	if ctx.Err() == nil {
 		req.Messages, req.CallTurns = out, turns
 	}
 	return nil
+}
+
+// leadingResults returns the tool results at the beginning of the messages.
+func leadingResults(messages []lathe.Message) []lathe.Message {
+	n := 0
+	for n < len(messages) && messages[n].Role == lathe.RoleTool {
+		n++
+	}
+	return messages[:n]
 }
 
 // An idRestorer is the state of one call of [Turns.RestoreIDs].
@@ -233,12 +238,12 @@ type idRestorer struct {
 	refs    map[string]callRef   // parsed id by the gateway's id of a call
 }
 
-// load finds the turns of all gateway ids in the messages. It reads the log of a run at most once.
-func (r *idRestorer) load(ctx context.Context, ht *Turns, ids *CallIDs, c *Request, messages []lathe.Message) *problem.Problem {
+// load finds the turns of all gateway ids in the messages of the request. It reads the log of a run at most once.
+func (r *idRestorer) load(ctx context.Context, ht *Turns, ids *CallIDs, c *Request) *problem.Problem {
 	known := map[Key]*CallTurn{}
 	unread := map[string][]*CallTurn{} // turns to read from the log, by run
 	var runs []string                  // keys of unread, in the order of the messages
-	for _, m := range messages {
+	for _, m := range c.Messages {
 		for _, p := range m.Parts {
 			id := gatewayID(p)
 			if _, has := r.refs[id]; id == "" || has {
@@ -271,7 +276,6 @@ func (r *idRestorer) load(ctx context.Context, ht *Turns, ids *CallIDs, c *Reque
 	return nil
 }
 
-// mapped returns the message with the model server's ids in place of the gateway's.
 func (r *idRestorer) mapped(m lathe.Message) lathe.Message {
 	return withIDs(m, func(id string) string {
 		t := r.of[id]
@@ -332,8 +336,7 @@ type turnShare struct {
 	answers []lathe.Message
 }
 
-// shares splits a message with calls, and the results of the calls, into the shares of its turns. Parts between the calls of two turns
-// belong to the later one. Only a carrier directly after calls without an earlier carrier belongs to the earlier one.
+// shares splits a message with calls, and the results of the calls, into the shares of its turns.
 func (r *idRestorer) shares(m *lathe.Message, answers []lathe.Message) []*turnShare {
 	last := &turnShare{}
 	all := []*turnShare{last}
@@ -342,13 +345,7 @@ func (r *idRestorer) shares(m *lathe.Message, answers []lathe.Message) []*turnSh
 		if call, is := p.(lathe.ToolCall); is {
 			t := r.of[call.ID]
 			if last.calls > 0 && t != last.turn {
-				next := last.calls
-				if next < len(last.parts) && IsCarrier(last.parts[next]) && !slices.ContainsFunc(last.parts[:next], IsCarrier) {
-					next++
-				}
-				later := slices.Clone(last.parts[next:])
-				last.parts = last.parts[:next]
-				last = &turnShare{parts: later}
+				last = last.split()
 				all = append(all, last)
 			}
 			last.turn, last.calls = t, len(last.parts)+1
@@ -357,16 +354,25 @@ func (r *idRestorer) shares(m *lathe.Message, answers []lathe.Message) []*turnSh
 		last.parts = append(last.parts, p)
 	}
 	for i := range answers {
-		share := of[pairs.Answered(&answers[i])]
-		if share == nil {
-			share = last
-		}
+		share := cmp.Or(of[pairs.Answered(&answers[i])], last)
 		share.answers = append(share.answers, answers[i])
 	}
 	if len(all) == 1 {
 		last.parts = m.Parts // package places compares the addresses of parts
 	}
 	return all
+}
+
+// split moves the parts after the calls to a new share, since parts between the calls of two turns belong to the later one. Only a carrier
+// directly after calls without an earlier carrier stays.
+func (s *turnShare) split() *turnShare {
+	end := s.calls
+	if end < len(s.parts) && IsCarrier(s.parts[end]) && !slices.ContainsFunc(s.parts[:end], IsCarrier) {
+		end++
+	}
+	later := &turnShare{parts: slices.Clone(s.parts[end:])}
+	s.parts = s.parts[:end]
+	return later
 }
 
 // appendTurns appends a message with calls and its results, as one message for each turn whose calls it contains.
@@ -428,16 +434,18 @@ func (ht *Turns) loadCallTurns(ctx context.Context, c *Request, run string, turn
 		return p
 	}
 	for _, t := range turns {
+		var own []lathe.Message
+		waits := ""
 		if p == nil {
-			if messages, waits := turnOf(v, t.ref); len(messages) > 0 {
-				t.turns = ht.store.put(t.ref.key(), link{}, waits, messages, v.State.Retention)
-				if p := c.Memory.Load(t.turns.messages); p != nil {
-					return p
-				}
-				continue
-			}
+			own, waits = turnOf(v, t.ref)
 		}
-		if t.turns == nil && !ht.opts.Shared {
+		switch {
+		case len(own) > 0:
+			t.turns = ht.store.put(t.ref.key(), link{}, waits, own, v.State.Retention)
+			if p := c.Memory.Load(t.turns.messages); p != nil {
+				return p
+			}
+		case t.turns == nil && !ht.opts.Shared:
 			ht.absent.Add(t.ref.key(), now)
 		}
 	}

@@ -145,10 +145,9 @@ func hides(m *lathe.Message, client func(lathe.ToolCall) bool) bool {
 			return !client(p)
 		case lathe.ToolResult, lathe.Opaque:
 			return true
-		case lathe.Text, lathe.Refusal, lathe.Blob:
+		default: // text, a refusal or a blob
 			return false
 		}
-		return false
 	})
 }
 
@@ -177,13 +176,18 @@ type opener struct {
 	request  *Request
 	ring     *seal.Ring
 	ids      *CallIDs
-	failed   *problem.Problem       // set if the store did not answer
-	bindings map[string][2][]string // by the sealed text: the current binding, and that of earlier versions, which includes the ids of calls
-	referred int                    // number of carriers that refer to a run
-	runID    string                 // run whose log was read last; the carriers of one run are consecutive
-	view     *runlog.View           // log of the run runID
-	over     bool                   // the turn of the current message is over
+	bindings map[string]openBinding // by the sealed text
+	failed   *problem.Problem       // set by content if the store did not answer
+
+	// The progress: Open sets over before each message, and content counts the runs and reads their logs.
+	over     bool         // the turn of the current message is over
+	referred int          // number of carriers that refer to a run
+	runID    string       // run whose log was read last; the carriers of one run are consecutive
+	view     *runlog.View // log of the run runID
 }
+
+// An openBinding is the binding of a carrier, and the one that earlier versions gave it, which includes the ids of calls.
+type openBinding struct{ current, former []string }
 
 // Open replaces the carriers in the conversation by their messages. Carriers that cannot be opened are removed and counted as lost.
 func (ht *Turns) Open(ctx context.Context, req *Request, spliced *Spliced) {
@@ -192,40 +196,38 @@ func (ht *Turns) Open(ctx context.Context, req *Request, spliced *Spliced) {
 		return
 	}
 	out := make([]lathe.Message, 0, len(messages))
-	o := &opener{turns: ht, request: req, bindings: map[string][2][]string{}}
+	o := &opener{turns: ht, request: req, bindings: map[string]openBinding{}}
 	var err error
 	if o.ring, err = ht.opts.Seals.Get(ctx); err != nil {
 		spliced.Failed = problem.NotNow(err)
 		return
 	}
 	o.ids = &CallIDs{ring: o.ring, principal: req.Owner.Principal}
-	c, before := newHash(req.sealOwner()), newHash(req.sealOwner())
-	c.anonymous = true
+	current, former := newHash(req.sealOwner()), newHash(req.sealOwner())
+	current.anonymous = true
 	for i := range req.Messages {
 		m := &req.Messages[i]
 		for _, p := range m.Parts {
 			if IsCarrier(p) && len(o.bindings) < maxCarriers {
-				o.bindings[p.(lathe.Reasoning).Data] = [2][]string{sealBinding(req.sealOwner(), req.Session, c.Sum()), sealBinding(req.sealOwner(), req.Session, before.Sum())}
+				o.bindings[p.(lathe.Reasoning).Data] = openBinding{sealBinding(req.sealOwner(), req.Session, current.Sum()), sealBinding(req.sealOwner(), req.Session, former.Sum())}
 			}
 		}
-		c.Add(m)
-		before.Add(m)
+		current.Add(m)
+		former.Add(m)
 	}
-	lastUser := lastUser(messages)
-	for next := 0; next < len(messages) && ctx.Err() == nil; {
-		m := &messages[next]
-		o.over = next < lastUser
-		next++
+	newest := lastUser(messages)
+	for rest := messages; len(rest) > 0 && ctx.Err() == nil; {
+		m := &rest[0]
+		o.over = len(messages)-len(rest) < newest
+		rest = rest[1:]
 		if !slices.ContainsFunc(m.Parts, IsCarrier) {
 			out = append(out, *m)
 			continue
 		}
-		answers := next
-		for next < len(messages) && messages[next].Role == lathe.RoleTool {
-			next++
-		}
+		answers := leadingResults(rest)
+		rest = rest[len(answers):]
 		var refused int
-		out, refused = o.appendOpened(ctx, out, m, messages[answers:next])
+		out, refused = o.appendOpened(ctx, out, m, answers)
 		spliced.Lost += refused
 	}
 	spliced.Messages, spliced.Changed, spliced.Failed = out, true, o.failed
@@ -286,13 +288,13 @@ func appendShown(dst []lathe.Message, m *lathe.Message, answers []lathe.Message)
 
 // content returns the messages of the carrier whose sealed text is text. ok is false if it cannot be opened.
 func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, bool) {
-	bindings, bound := o.bindings[text]
+	binding, bound := o.bindings[text]
 	if !bound {
 		return nil, false
 	}
-	content, err := o.ring.Open(text, bindings[0]...)
+	content, err := o.ring.Open(text, binding.current...)
 	if err != nil {
-		content, err = o.ring.Open(text, bindings[1]...)
+		content, err = o.ring.Open(text, binding.former...)
 	}
 	if err != nil {
 		return nil, false
@@ -304,7 +306,8 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 	if c.RunID == "" {
 		return runlog.KeptOf(c.Messages, c.Keeps, o.over), len(c.Messages) > 0
 	}
-	if o.referred++; o.referred > maxReferred || o.turns.opts.Index == nil {
+	o.referred++
+	if o.referred > maxReferred || o.turns.opts.Index == nil {
 		return nil, false
 	}
 	if c.RunID != o.runID {

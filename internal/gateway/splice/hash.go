@@ -111,8 +111,9 @@ func (c *Hash) key(s Sum, calls []lathe.ToolCall) Key {
 		c.Text(call.Name)
 		said := append(c.args[:0], Unwrapped(call.Arguments)...) // as the client received them
 		both, err := rawjson.AppendCanonical(said, said)         // clients rewrite them
+		c.args = both
 		args := both[len(said):]
-		if c.args = both; err != nil {
+		if err != nil {
 			args = bytes.TrimSpace(said)
 		}
 		if len(args) == 0 {

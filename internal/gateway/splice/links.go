@@ -23,11 +23,9 @@ func (l links) add(t *Stored) {
 	if t.link == (link{}) {
 		return
 	}
-	s := l[t.link]
-	if s.n++; s.n == 1 {
+	s := successors{n: l[t.link].n + 1}
+	if s.n == 1 {
 		s.key = t.key
-	} else {
-		s.key = Key{}
 	}
 	l[t.link] = s
 }
@@ -43,11 +41,8 @@ func (l links) remove(t *Stored) {
 
 // findAfter returns the turn with these calls that was stored after the turn with the key last; nil unless there is exactly one.
 func (s *turnStore) findAfter(last Key, calls []lathe.ToolCall) *Stored {
-	if last == (Key{}) {
-		return nil
-	}
 	s.mu.Lock()
-	key := s.links[link(Sum(last).key(calls))].key
+	key := s.links[linkOf(last, calls)].key // the zero link is not in links
 	s.mu.Unlock()
 	if key == (Key{}) {
 		return nil

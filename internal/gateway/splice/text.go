@@ -95,12 +95,7 @@ func (ht *Turns) KeepText(sum Sum, text string, own []lathe.Message, keeps *even
 	recorded := make(chan struct{})
 	ht.opts.Background(func() {
 		defer close(recorded)
-		err := errors.New("the store panicked")
-		func() {
-			defer func() { _ = recover() }() // the value of the panic may contain content
-			err = ht.recordText(requests, key, runID)
-		}()
-		if err != nil {
+		if err := ht.recordText(requests, key, runID); err != nil {
 			ht.opts.Log.Warn("the run of an answer could not be recorded: another process cannot restore its calls", "request_id", requestID, "run_id", runID, "code", lathe.CodeOf(err))
 		}
 	})
@@ -120,14 +115,19 @@ const recordGrace = 250 * time.Millisecond
 const recordTimeout = 5 * time.Second
 
 // recordText records the run whose messages belong to a text. It replaces an earlier run that gave the same text.
-func (ht *Turns) recordText(requests store.RequestStore, key Key, runID string) error {
+func (ht *Turns) recordText(requests store.RequestStore, key Key, runID string) (err error) {
+	defer func() {
+		if recover() != nil { // the value of the panic may contain content
+			err = errors.New("the store panicked")
+		}
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
 	if err := ht.opts.Flush(ctx, runID); err != nil {
 		return err
 	}
 	digest := store.RequestDigest(key)
-	err := requests.PutRequest(ctx, digest, runID, "")
+	err = requests.PutRequest(ctx, digest, runID, "")
 	if lathe.CodeOf(err) == lathe.CodeConflict {
 		var earlier store.RequestRecord
 		if earlier, err = requests.FindRequest(ctx, digest); err == nil {
@@ -221,7 +221,8 @@ func (s *KeySet) turn(now time.Time) {
 	if len(s.recent) < maxAbsent && age < absentFor && s.recent != nil {
 		return
 	}
-	if s.old = s.recent; age >= 2*absentFor {
+	s.old = s.recent
+	if age >= 2*absentFor {
 		s.old = nil
 	}
 	s.recent, s.began = map[Key]struct{}{}, now

@@ -129,13 +129,14 @@ func Unspliced(r *Request) *Spliced {
 
 // Splice inserts hidden turns from memory or from the store into the conversation of a request.
 func (ht *Turns) Splice(ctx context.Context, req *Request, relayed bool) *Spliced {
-	answers := func(m lathe.Message) bool { return m.Role == lathe.RoleTool }
 	waiting, p := ht.waitingTurns(ctx, req)
 	if p != nil {
 		return &Spliced{Messages: req.Messages, Failed: p}
 	}
-	handsOver := req.HandsOver || ht.opts.Approvals
-	if !req.Texts && (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(req.Messages, answers) {
+	isAnswer := func(m lathe.Message) bool { return m.Role == lathe.RoleTool }
+	handsOver := !relayed && (req.HandsOver || ht.opts.Approvals)
+	mayHide := req.Texts || handsOver || len(waiting) > 0 || slices.ContainsFunc(req.Messages, isAnswer)
+	if !mayHide {
 		return &Spliced{Messages: req.Messages} // no calls were returned to the client, and none will be that must be found later
 	}
 	spliced := ht.store.splice(ctx, req, waiting)

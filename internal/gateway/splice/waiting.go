@@ -40,14 +40,18 @@ func (ht *Turns) waitingTurns(ctx context.Context, req *Request) (turns map[int]
 			continue
 		}
 		t := &waitingTurn{text: rest, runID: id}
+		turns[i] = t
 		if other := looked[id]; other != nil {
 			t.session, t.sum, t.messages = other.session, other.sum, other.messages
-		} else if looked[id] = t; len(looked) <= maxWaitingJoined && ht.opts.Index != nil {
-			if p := ht.loadWaiting(ctx, req, t); p != nil {
-				return nil, p
-			}
+			continue
 		}
-		turns[i] = t
+		looked[id] = t
+		if ht.opts.Index == nil || len(looked) > maxWaitingJoined {
+			continue
+		}
+		if p := ht.loadWaiting(ctx, req, t); p != nil {
+			return nil, p
+		}
 	}
 	return turns, nil
 }
