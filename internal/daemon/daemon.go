@@ -55,6 +55,14 @@ type Options struct {
 	App app.Options
 }
 
+func (o *Options) readConfig() (*config.Config, error) {
+	file, err := o.Find()
+	if err != nil {
+		return nil, err
+	}
+	return o.Load(file)
+}
+
 // A daemon is the state of [Run].
 type daemon struct {
 	opts    *Options
@@ -95,7 +103,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	d := &daemon{opts: opts, hup: make(chan os.Signal, 1)}
 	signal.Notify(d.hup, syscall.SIGHUP) // first of all: a signal during the start must not end the process
 	defer signal.Stop(d.hup)
-	stderr := gatherLog(opts.Stderr)
+	stderr := &gatheredLog{w: opts.Stderr}
 	defer stderr.flush()
 	d.stderr = stderr.direct()
 	if d.log, err = NewLog(stderr, opts.LogLevel, opts.LogFormat); err != nil {
@@ -106,11 +114,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 		return err
 	}
 	defer TakeStandardLog(d.log)()
-	file, err := opts.Find()
-	if err != nil {
-		return err
-	}
-	cfg, err := opts.Load(file)
+	cfg, err := opts.readConfig()
 	if err != nil {
 		return err
 	}
@@ -246,7 +250,7 @@ func (d *daemon) announce(cfg *config.Config, page net.Addr) {
 		fmt.Fprintf(d.stderr, "note: no model is configured: the simulated %s answers, and others that `lathe sim list` names\n", config.SimModel)
 	}
 	if cfg.Serve.Console.Enabled {
-		d.announceConsole(cfg, scheme+"://"+page.String())
+		d.announceConsole(cfg, scheme, page.String())
 	}
 	fmt.Fprintf(d.stderr, "base URLs: OpenAI %[1]s://%[2]s/v1, Anthropic %[1]s://%[2]s, Gemini %[1]s://%[2]s; `lathe connect` sets up agents\n", scheme, d.addr)
 	fmt.Fprintf(d.stderr, "lathe serves on %s://%s/v1 (stop with Ctrl-C)\n", scheme, d.addr)
@@ -311,11 +315,7 @@ func (d *daemon) reload(by string) error {
 
 // readAgain reads the configuration and activates it.
 func (d *daemon) readAgain() error {
-	file, err := d.opts.Find()
-	if err != nil {
-		return err
-	}
-	cfg, err := d.opts.Load(file)
+	cfg, err := d.opts.readConfig()
 	if err != nil {
 		return err
 	}
