@@ -70,12 +70,14 @@ func (r *revision) build(a *App) (err error) {
 	}
 	r.pools = a.pools
 	// A call of an agent cannot wait for a later approval: tools that need an approval are withheld from agents.
-	if r.unattended, err = NewRunner(cfg, set, &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {
+	calls := &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}
+	if r.unattended, err = NewRunner(cfg, set, calls); err != nil {
 		return err
 	}
 	r.runner = r.unattended
 	if a.store != nil {
-		if r.runner, err = NewRunner(cfg, set, &CallOptions{Approver: a.approvals, Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {
+		calls.Approver = a.approvals
+		if r.runner, err = NewRunner(cfg, set, calls); err != nil {
 			return err
 		}
 	}
