@@ -143,17 +143,17 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 }
 
 // token reads the token from the file or the environment variable.
-func (f *workerFlags) token() (secret.Secret, error) {
+func (f *workerFlags) token() (token secret.Secret, err error) {
 	from, text := "$"+f.TokenEnv, os.Getenv(f.TokenEnv)
 	if f.TokenFile != "" {
 		b, err := readFile(f.TokenFile, maxKeyFile)
 		if err != nil {
-			return secret.Secret{}, usageError("--token-file: %w", err)
+			return token, usageError("--token-file: %w", err)
 		}
 		from, text = f.TokenFile, string(b)
 	}
 	if text = strings.TrimRight(text, "\r\n"); text == "" {
-		return secret.Secret{}, usageError("no token: %s is empty; it holds what the gateway's lathe.yaml has under workers", from)
+		return token, usageError("no token: %s is empty; it holds what the gateway's lathe.yaml has under workers", from)
 	}
 	return secret.New(text), nil
 }
