@@ -75,7 +75,7 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(args) == 0 {
-		if f.Write || f.Undo || f.Model != "" || f.URL != "" || f.KeyEnv != "" {
+		if f.Write || f.Undo || f.Model+f.URL+f.KeyEnv != "" {
 			return usageError("name an agent: %s", strings.Join(connect.Names(), ", "))
 		}
 		return listAgents(cmd, dirs, f.JSON)

@@ -55,7 +55,7 @@ func commandScreen(cmd *cobra.Command) *screen {
 }
 
 func newScreen(out, err io.Writer) *screen {
-	s := &screen{out: out, err: err, outTerm: isTerminal(out), errTerm: isTerminal(err)}
+	s := &screen{out: out, err: err, outTerm: isTerminal(out), errTerm: isTerminal(err), children: map[string]bool{}}
 	s.live = s.errTerm && os.Getenv("TERM") != "dumb"
 	s.colour = s.live && os.Getenv("NO_COLOR") == ""
 	return s
@@ -124,9 +124,6 @@ func (s *screen) Emit(_ context.Context, e event.Event) {
 // recordChild records a run that a tool call started.
 func (s *screen) recordChild(e *event.Event) {
 	if d, ok := e.Data.(*event.RunStarted); ok && d.ParentRunID != "" {
-		if s.children == nil {
-			s.children = map[string]bool{}
-		}
 		s.children[e.RunID] = true
 	}
 }
