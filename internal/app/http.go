@@ -30,7 +30,7 @@ func httpTools(cfg *config.Config, docs documents) (tools []lathe.Tool, problems
 		return nil, problems, nil
 	}
 	b.addAll()
-	b.checkNames(cfg)
+	b.checkNames()
 	return b.tools, b.problems, b.warnings()
 }
 
@@ -355,11 +355,11 @@ func ReadDocument(path string) ([]byte, error) {
 }
 
 // checkNames reports names that several tools have.
-func (b *HTTPTools) checkNames(cfg *config.Config) {
+func (b *HTTPTools) checkNames() {
 	if len(b.tools) == 0 {
 		return
 	}
-	names, byName, err := builtinTools(cfg)
+	names, byName, err := builtinTools(b.cfg)
 	if err != nil {
 		b.report("tools.builtin", err)
 		return
@@ -372,7 +372,7 @@ func (b *HTTPTools) checkNames(cfg *config.Config) {
 	}
 	for i, t := range b.tools {
 		sp := t.Spec()
-		if server, _, ok := cfg.Tools.MCPTool(sp.Name); ok {
+		if server, _, ok := b.cfg.Tools.MCPTool(sp.Name); ok {
 			b.report(b.keys[i], fmt.Errorf("the name %s is one for tools of mcp:%s: the other tool is from %s", sp.Name, server, sp.Origin))
 			continue
 		}

@@ -143,7 +143,8 @@ func keysOf(cfg *config.Config) []server.Key {
 			Limits: k.Limits, RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
 		_, _ = hex.Decode(key.Hash[:], []byte(k.SHA256)) // the configuration has checked the text; without one the hash is zero
 		profiles[name] = key
-		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() && cfg.FileKeys != nil {
+		noKey := k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet()
+		if noKey && cfg.FileKeys != nil {
 			continue // the entry is only a profile for the keys file; without a keys file the server refuses such an entry
 		}
 		keys = append(keys, key)
