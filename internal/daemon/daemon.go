@@ -233,9 +233,7 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 	d.stop(ctx, servers)
 	unwatch()
 	for range servers {
-		if serr := ignoreClosed(<-broken); err == nil {
-			err = serr
-		}
+		err = cmp.Or(err, ignoreClosed(<-broken))
 	}
 	return err
 }
