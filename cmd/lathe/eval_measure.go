@@ -344,10 +344,10 @@ func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 		}
 	}
 	var err error
-	if _, known := fallbacks[f.Fallback]; !known {
+	var known bool
+	if o.Fallbacks, known = fallbacks[f.Fallback]; !known {
 		return nil, usageError("--fallback %s: want off, on or both", f.Fallback)
 	}
-	o.Fallbacks = fallbacks[f.Fallback]
 	o.Settings, err = evalSettings(cmd)
 	return o, err
 }

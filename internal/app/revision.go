@@ -51,24 +51,10 @@ func (r *revision) build(a *App) (err error) {
 	if r.catalog, err = OpenCatalog(cfg); err != nil {
 		return err
 	}
-	ctx := context.Background() // requests that began before a shutdown still use the servers and modules
-	if r.tools, err = startTools(ctx, cfg, r.agents, a.opts.TemporalTool, a.opts.Tools, &ServerOptions{Environ: a.opts.Environ, Log: a.log, Observers: a.observers()}); err != nil {
+	if err := r.startTools(a); err != nil {
 		return err
 	}
 	set := r.tools.Set
-	for _, text := range r.tools.Servers.Warnings() {
-		a.log.Warn(text)
-	}
-	if err := a.pools.tools.Attach(ctx, set); err != nil {
-		return err
-	}
-	for _, name := range UnknownSearchTools(cfg, set) {
-		a.log.Warn("tools.search.always names a tool that does not exist now", "tool", name)
-	}
-	if decision, withheld := SearchWithheld(cfg); withheld {
-		a.log.Warn("policy does not allow tool_search, so that runs send the definitions of all tools; policy.tools.tool_search: allow lets them search", "decision", decision.String())
-	}
-	r.pools = a.pools
 	// A call of an agent cannot wait for a later approval: tools that need an approval are withheld from agents.
 	calls := &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}
 	if r.unattended, err = NewRunner(cfg, set, calls); err != nil {
@@ -112,6 +98,29 @@ func (r *revision) build(a *App) (err error) {
 	if cfg.Serve.Evals != "" {
 		r.setup.Evals = evalFolder{besideConfig(cfg, cfg.Serve.Evals)}
 	}
+	return nil
+}
+
+// startTools starts the tools with their servers and modules, attaches the tools of workers, and logs what is probably not intended.
+func (r *revision) startTools(a *App) (err error) {
+	ctx := context.Background() // requests that began before a shutdown still use the servers and modules
+	opts := &ServerOptions{Environ: a.opts.Environ, Log: a.log, Observers: a.observers()}
+	if r.tools, err = startTools(ctx, r.cfg, r.agents, a.opts.TemporalTool, a.opts.Tools, opts); err != nil {
+		return err
+	}
+	for _, text := range r.tools.Servers.Warnings() {
+		a.log.Warn(text)
+	}
+	if err := a.pools.tools.Attach(ctx, r.tools.Set); err != nil {
+		return err
+	}
+	for _, name := range UnknownSearchTools(r.cfg, r.tools.Set) {
+		a.log.Warn("tools.search.always names a tool that does not exist now", "tool", name)
+	}
+	if decision, withheld := SearchWithheld(r.cfg); withheld {
+		a.log.Warn("policy does not allow tool_search, so that runs send the definitions of all tools; policy.tools.tool_search: allow lets them search", "decision", decision.String())
+	}
+	r.pools = a.pools
 	return nil
 }
 
