@@ -88,7 +88,7 @@ func checkAgents(cfg *config.Config, known []string) (problems []config.Problem)
 	if cfg.Tools.WASM.Dir != "" || len(cfg.Workers) > 0 {
 		return nil
 	}
-	known = slices.AppendSeq(slices.Clip(known), maps.Keys(cfg.Tools.Run))
+	known = slices.Concat(known, slices.Collect(maps.Keys(cfg.Tools.Run)))
 	for name, agent := range text.ByName(cfg.Tools.Run) {
 		for _, t := range agent.Tools {
 			if _, _, of := cfg.Tools.MCPTool(t); of || t == agenttool.AllTools || slices.Contains(known, t) {

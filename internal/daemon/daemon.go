@@ -184,17 +184,17 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 	}
 	d.addr = ln.Addr().String()
 	var servers []*http.Server
-	broken := make(chan error, 3) // the result of each server; there are at most three
+	ended := make(chan error, 3) // the result of each server; there are at most three
 	serve := func(ln net.Listener, h http.Handler) {
 		srv := d.app.HTTPServer(h)
 		servers = append(servers, srv)
-		go func() { broken <- srv.Serve(ln) }()
+		go func() { ended <- srv.Serve(ln) }()
 	}
 	handler := d.app.Handler()
 	serve(d.app.Listener(ln), handler)
-	abort := func(err error) error {
+	abort := func(err error) error { // another listener cannot be opened: ends the first server
 		_ = servers[0].Close() // no request has been served yet
-		return join(err, ignoreClosed(<-broken))
+		return join(err, ignoreClosed(<-ended))
 	}
 	store, from := NamedStore(d.opts.Store, cfg.Serve.Store.Reveal())
 	if remove, err := d.leaveNote(store, from, ln.Addr()); err != nil {
@@ -228,12 +228,12 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 	unwatch := d.manager.watch(context.WithoutCancel(ctx), handler, func(err error) {
 		d.log.Error("the watchdog of the service manager got no message", "error", err)
 	})
-	err = d.wait(ctx, broken)
+	err = d.wait(ctx, ended)
 	d.notify("STOPPING=1")
 	d.stop(ctx, servers)
 	unwatch()
 	for range servers {
-		err = cmp.Or(err, ignoreClosed(<-broken))
+		err = cmp.Or(err, ignoreClosed(<-ended))
 	}
 	return err
 }
@@ -275,13 +275,13 @@ func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 }
 
 // wait reloads the configuration at each SIGHUP, until ctx is done or a server fails.
-func (d *daemon) wait(ctx context.Context, broken chan error) error {
+func (d *daemon) wait(ctx context.Context, ended chan error) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-broken:
-			broken <- err // listen receives the result of each server
+		case err := <-ended:
+			ended <- err // listen receives the result of each server, this one too
 			return failed(err)
 		case <-d.hup:
 			_ = d.reload("SIGHUP") // reload logs the error
