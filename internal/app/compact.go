@@ -71,7 +71,8 @@ func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOpti
 	if opts == nil {
 		opts = &CompactOptions{}
 	}
-	keep, runs := retentionSettings(cfg), store.Compactor(s)
+	keep := retentionSettings(cfg)
+	var runs store.Compactor = s
 	if opts.DryRun {
 		runs = dryCompactor{s}
 	}

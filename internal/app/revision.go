@@ -111,10 +111,11 @@ func (r *revision) startTools(a *App) (err error) {
 	for _, text := range r.tools.Servers.Warnings() {
 		a.log.Warn(text)
 	}
-	if err := a.pools.tools.Attach(ctx, r.tools.Set); err != nil {
+	set := r.tools.Set
+	if err := a.pools.tools.Attach(ctx, set); err != nil {
 		return err
 	}
-	for _, name := range UnknownSearchTools(r.cfg, r.tools.Set) {
+	for _, name := range UnknownSearchTools(r.cfg, set) {
 		a.log.Warn("tools.search.always names a tool that does not exist now", "tool", name)
 	}
 	if decision, withheld := SearchWithheld(r.cfg); withheld {
