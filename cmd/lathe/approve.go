@@ -138,14 +138,11 @@ func asResult(s string) json.RawMessage {
 func (a *terminalApprover) question(req *lathe.ApprovalRequest) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "approve "+req.Tool.Name+"?"))
-	model := false
+	heading := "  the model wrote these arguments:\n"
 	for _, f := range approval.Details(req, a.now()) {
-		if f.Model && !model {
-			model = true
-			fmt.Fprint(&b, "  the model wrote these arguments:\n")
-		}
 		if f.Model {
-			fmt.Fprintf(&b, "  | %s = %s\n", f.Name, f.Value)
+			fmt.Fprintf(&b, "%s  | %s = %s\n", heading, f.Name, f.Value)
+			heading = ""
 			continue
 		}
 		fmt.Fprintf(&b, "  %-11s %s\n", f.Name, f.Value)

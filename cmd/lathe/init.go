@@ -149,7 +149,7 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 	}
 	for _, finding := range report.Findings {
 		if finding.Severity != doctor.Note {
-			f.view.printLine("yellow", "!", printable(finding.Seen+" "+finding.Then))
+			f.view.warn(printable(finding.Seen + " " + finding.Then))
 		}
 	}
 	return &report.Profile, nil
