@@ -90,10 +90,10 @@ func (a *terminalApprover) answer(ctx context.Context, req *lathe.ApprovalReques
 	default:
 		return deny, nil
 	}
-	if a.grants.Add(req, scope, byTerminal) != nil {
-		return deny, nil
+	if a.grants.Add(req, scope, byTerminal) == nil {
+		return approve, nil
 	}
-	return approve, nil
+	return deny, nil
 }
 
 // forget is called before the next run: calls that were denied in the previous run are asked about again.

@@ -138,7 +138,7 @@ func readLines(in io.Reader, w *bufio.Writer, fn func(line []byte) []byte) error
 	r := jsonlines.NewReader(in, maxLine)
 	for {
 		if r.Buffered() == 0 && w.Flush() != nil { // the next read may block
-			return nil
+			return nil //nolint:nilerr // the last Flush returns the error again
 		}
 		line, err := r.Next()
 		line = bytes.TrimSpace(line)
