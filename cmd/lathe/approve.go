@@ -24,9 +24,9 @@ type terminalApprover struct {
 	now    func() time.Time
 	grants approval.Grants
 
-	mu      sync.Mutex // only one question at a time
-	line    chan string
-	reading bool            // a goroutine will send to line
+	mu      sync.Mutex      // locked during a question: only one at a time
+	line    chan string     // a line that was read
+	reading bool            // readLine has started a read whose line it has not received yet
 	denied  map[string]bool // calls denied in this run, which are denied again without a question
 }
 
@@ -52,31 +52,48 @@ func (a *terminalApprover) Approve(ctx context.Context, req *lathe.ApprovalReque
 		a.screen.ask("\n")
 		return lathe.Approval{}, err
 	}
-	yes := lathe.Approval{Approved: true, By: byTerminal, ReasonCode: "approved_by_user"}
-	scope := approval.ScopeOnce
-	switch strings.ToLower(strings.TrimSpace(word)) {
+	answer, err := a.answer(ctx, req, strings.ToLower(strings.TrimSpace(word)))
+	if err == nil && !answer.Approved {
+		a.denied[call] = true
+	}
+	return answer, err
+}
+
+// answer returns the approval for a word of the user. It reads edited arguments and results, and adds grants.
+func (a *terminalApprover) answer(ctx context.Context, req *lathe.ApprovalRequest, word string) (lathe.Approval, error) {
+	deny := lathe.Approval{By: byTerminal, ReasonCode: "denied_by_user"}
+	approve := lathe.Approval{Approved: true, By: byTerminal, ReasonCode: "approved_by_user"}
+	var scope approval.Scope
+	switch word {
 	case "y", "yes":
-		return yes, nil
+		return approve, nil
+	case "e", "edit":
+		text, err := a.edited(ctx, req.Tool)
+		if err != nil || text == "" {
+			return deny, err
+		}
+		approve.ReasonCode, approve.Arguments = "edited_by_user", json.RawMessage(text)
+		return approve, nil
+	case "r", "result":
+		text, err := a.readFurtherLine(ctx, "the result, JSON or text on one line: ")
+		if err != nil || text == "" {
+			return deny, err
+		}
+		approve.ReasonCode, approve.Result = reasonAnswered, asResult(text)
+		return approve, nil
 	case "a", "again":
 		scope = approval.ScopeCall
 	case "t", "tool":
 		scope = approval.ScopeRun
 	case "s", "session":
 		scope = approval.ScopeSession
-	case "e", "edit":
-		if text, err := a.edited(ctx, req.Tool); err != nil || text != "" {
-			return lathe.Approval{Approved: true, By: byTerminal, ReasonCode: "edited_by_user", Arguments: json.RawMessage(text)}, err
-		}
-	case "r", "result":
-		if text, err := a.readFurtherLine(ctx, "the result, JSON or text on one line: "); err != nil || text != "" {
-			return lathe.Approval{Approved: true, By: byTerminal, ReasonCode: "answered_by_user", Result: asResult(text)}, err
-		}
+	default:
+		return deny, nil
 	}
-	if scope != approval.ScopeOnce && a.grants.Add(req, scope, byTerminal) == nil {
-		return yes, nil
+	if a.grants.Add(req, scope, byTerminal) == nil {
+		return approve, nil
 	}
-	a.denied[call] = true
-	return lathe.Approval{By: byTerminal, ReasonCode: "denied_by_user"}, nil
+	return deny, nil
 }
 
 // forget is called before the next run: calls that were denied in the previous run are asked about again.
@@ -121,14 +138,11 @@ func asResult(s string) json.RawMessage {
 func (a *terminalApprover) question(req *lathe.ApprovalRequest) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "approve "+req.Tool.Name+"?"))
-	model := false
+	heading := "  the model wrote these arguments:\n"
 	for _, f := range approval.Details(req, a.now()) {
-		if f.Model && !model {
-			model = true
-			fmt.Fprint(&b, "  the model wrote these arguments:\n")
-		}
 		if f.Model {
-			fmt.Fprintf(&b, "  | %s = %s\n", f.Name, f.Value)
+			fmt.Fprintf(&b, "%s  | %s = %s\n", heading, f.Name, f.Value)
+			heading = ""
 			continue
 		}
 		fmt.Fprintf(&b, "  %-11s %s\n", f.Name, f.Value)

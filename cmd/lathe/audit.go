@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -128,28 +129,31 @@ type auditFilter struct {
 }
 
 // parse sets from and to.
-func (f *auditFilter) parse() error {
-	for _, bound := range []struct {
-		flag, text string
-		into       *time.Time
-	}{{"--since", f.Since, &f.from}, {"--until", f.Until, &f.to}} {
-		if bound.text == "" {
-			continue
-		}
-		t, err := time.Parse(time.RFC3339, bound.text)
-		if err != nil {
-			if t, err = time.ParseInLocation(time.DateOnly, bound.text, time.UTC); err != nil {
-				return usageError("%s %q: want a day or a time, such as 2026-11-22 or 2026-11-22T08:00:00Z", bound.flag, bound.text)
-			}
-		}
-		*bound.into = t
+func (f *auditFilter) parse() (err error) {
+	if f.from, err = auditTime("--since", f.Since); err == nil {
+		f.to, err = auditTime("--until", f.Until)
 	}
-	return nil
+	return err
+}
+
+// auditTime returns the time in the value of a flag; zero for "".
+func auditTime(flag, value string) (t time.Time, err error) {
+	if value == "" {
+		return t, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err = time.Parse(layout, value); err == nil {
+			return t, nil
+		}
+	}
+	return t, usageError("%s %q: want a day or a time, such as 2026-11-22 or 2026-11-22T08:00:00Z", flag, value)
 }
 
 func (f *auditFilter) wants(e *audit.Entry, fields *audit.Fields) bool {
-	return (f.from.IsZero() || !e.Time.Before(f.from)) && (f.to.IsZero() || e.Time.Before(f.to)) &&
-		(f.Run == "" || f.Run == fields.RunID) && (f.Principal == "" || f.Principal == e.Principal)
+	if e.Time.Before(f.from) || !f.to.IsZero() && !e.Time.Before(f.to) {
+		return false
+	}
+	return (f.Run == "" || f.Run == fields.RunID) && (f.Principal == "" || f.Principal == e.Principal)
 }
 
 func auditExportCommand() *cobra.Command {
@@ -182,6 +186,7 @@ was written ends it, with exit code 1.`,
 // export writes the lines that the filter selects.
 func (f *auditFilter) export(ctx context.Context, out io.Writer, path string) error {
 	w := csv.NewWriter(out)
+	defer w.Flush() // after an error, too: it writes the lines before the break
 	asTable := f.Format == "csv"
 	if asTable {
 		if err := w.Write([]string{"n", "time", "kind", "principal", "run_id", "request_id", "session_id", "event_id", "type", "tool_call_id",
@@ -190,15 +195,11 @@ func (f *auditFilter) export(ctx context.Context, out io.Writer, path string) er
 		}
 	}
 	for e, err := range audit.Lines(path) {
-		if err == nil {
-			err = ctx.Err()
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
 		}
-		var fields audit.Fields
-		if err == nil {
-			fields, err = e.Fields()
-		}
+		fields, err := e.Fields()
 		if err != nil {
-			w.Flush() // write the lines before the break
 			return err
 		}
 		if !f.wants(&e, &fields) {

@@ -93,8 +93,9 @@ func lineID(members map[string][]byte) ([]byte, error) {
 	return id, nil
 }
 
-// lineMembers returns the named members of the object at the beginning of a line, as far as they can be read. Other members are ignored; a
-// repeated named member is an error, because parsers could use different ones. A nil line is one that was too long, which is an error.
+// lineMembers returns the named members of the object at the beginning of a line, as far as they can be read, also with an error: the answer
+// to a wrong line has its id. Other members are ignored; a repeated named member is an error, because parsers could use different ones. A nil
+// line is one that was too long, which is an error.
 func lineMembers(line []byte, names ...string) (map[string][]byte, error) {
 	if line == nil {
 		return nil, errors.New("larger than " + bytesText(maxLine))
@@ -108,20 +109,18 @@ func lineMembers(line []byte, names ...string) (map[string][]byte, error) {
 		return nil, errors.New("a line is one JSON object")
 	}
 	found := map[string][]byte{}
-	var wrong error
 	if rawjson.SkipSpace(line, end) != len(line) {
-		wrong = errors.New("a line is one JSON object, and something follows it")
+		err = errors.New("a line is one JSON object, and something follows it")
 	}
 	for key, value := range rawjson.Members(line[start:end]) {
-		switch name := string(rawjson.AppendUnquoteLossy(nil, key)); {
-		case !slices.Contains(names, name):
-		case found[name] == nil:
+		name := rawjson.Text(key)
+		if found[name] != nil {
+			err = fmt.Errorf("%s stands twice", name)
+		} else if slices.Contains(names, name) {
 			found[name] = value
-		default:
-			wrong = fmt.Errorf("%s stands twice", name)
 		}
 	}
-	return found, wrong
+	return found, err
 }
 
 // eachLine calls fn for each line of in that is not blank, without its line end, and with nil for a line longer than maxLine. It writes each
@@ -137,7 +136,10 @@ func eachLine(in io.Reader, out io.Writer, fn func(line []byte) []byte) error {
 // readLines does the reading and writing of eachLine. If w has failed, it returns nil.
 func readLines(in io.Reader, w *bufio.Writer, fn func(line []byte) []byte) error {
 	r := jsonlines.NewReader(in, maxLine)
-	for r.Buffered() > 0 || w.Flush() == nil {
+	for {
+		if r.Buffered() == 0 && w.Flush() != nil { // the next read may block
+			return nil //nolint:nilerr // the last Flush returns the error again
+		}
 		line, err := r.Next()
 		line = bytes.TrimSpace(line)
 		switch {
@@ -152,5 +154,4 @@ func readLines(in io.Reader, w *bufio.Writer, fn func(line []byte) []byte) error
 		}
 		_, _ = w.Write(append(fn(line), '\n')) // Flush returns its error
 	}
-	return nil
 }

@@ -113,12 +113,13 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, source string)
 			return err
 		}
 	}
-	switch {
-	case result.Code == lathe.CodePolicyDenied || result.Code == lathe.CodeApprovalDenied || result.Code == lathe.CodeApprovalExpired:
+	switch result.Code {
+	case lathe.CodePolicyDenied, lathe.CodeApprovalDenied, lathe.CodeApprovalExpired:
 		return exit(exitPolicy, "policy did not allow the call: --yes approves what policy asks about, policy.tools in lathe.yaml decides by name")
-	case result.Code == lathe.CodeCancelled:
+	case lathe.CodeCancelled:
 		return errInterrupted
-	case result.IsError:
+	}
+	if result.IsError {
 		return &exitError{exitFailed, callProblem(result, call, source, set)}
 	}
 	return nil
@@ -126,10 +127,10 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, source string)
 
 // approver returns the approver of the call; nil: calls that need an approval are denied.
 func (f *callFlags) approver(cmd *cobra.Command, view *screen) lathe.Approver {
-	switch in := cmd.InOrStdin(); {
-	case f.Yes:
+	if f.Yes {
 		return yesApprover{}
-	case isTerminal(in) && view.errTerm:
+	}
+	if in := cmd.InOrStdin(); isTerminal(in) && view.errTerm {
 		return newTerminalApprover(in, view)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,11 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/jsonlines"
 	"github.com/lathe-run/lathe/internal/markdown"
 	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
@@ -86,60 +86,64 @@ type chatTool struct {
 	Policy      string `json:"policy"`
 }
 
-// A chat is the state of a conversation at the terminal.
+// A chat is the state of a conversation at the terminal. After run has set it up, only conversation and stop change.
 type chat struct {
-	flags   *chatFlags
-	cmd     *cobra.Command
-	view    *screen
-	backend chatBackend
-	lines   lineReader
-	person  *terminalApprover // nil: no approvals are possible
+	flags       *chatFlags
+	cmd         *cobra.Command
+	typed       *keys // standard input
+	interactive bool  // a user types at a terminal
+	backend     chatBackend
+	lines       lineReader
+	view        *screen           // of the backend, which calls useScreen once
+	person      *terminalApprover // nil: no approvals are possible
 
 	system       []lathe.Message
 	conversation []lathe.Message
 
-	mu   sync.Mutex
-	stop context.CancelCauseFunc // stops the current answer; nil if none exists
+	stop atomic.Pointer[context.CancelCauseFunc] // stops the current answer; nil: none
 }
 
 var errStopped = errors.New("stopped")
 
 // run opens the backend and the input, and runs the chat.
 func (f *chatFlags) run(cmd *cobra.Command, _ []string) (err error) {
+	ctx := cmd.Context()
 	c := &chat{flags: f, cmd: cmd}
 	if f.prompt.System != "" {
 		c.system = []lathe.Message{lathe.System(f.prompt.System)}
 	}
-	defer onInterrupt(cmd.Context(), c.interrupt)()
+	defer onInterrupt(ctx, c.interrupt)()
 	in := cmd.InOrStdin()
-	typed := newKeys(in)
-	interactive := isTerminal(in) && isTerminal(cmd.ErrOrStderr())
-	approver := func(view *screen) lathe.Approver {
-		c.view = view
-		if !interactive {
-			return nil
-		}
-		c.person = newTerminalApprover(&answerKeys{cmd.Context(), typed, nil}, view)
-		return c.person
-	}
-	if c.backend, err = f.open(cmd, approver); err != nil {
+	c.typed = newKeys(in)
+	c.interactive = isTerminal(in) && isTerminal(cmd.ErrOrStderr())
+	if c.backend, err = f.open(cmd, c.useScreen); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.backend.close(context.WithoutCancel(cmd.Context()))) }()
+	defer func() { err = errors.Join(err, c.backend.close(context.WithoutCancel(ctx))) }()
 	plain, _ := cmd.Flags().GetBool("plain") // every command has this flag
 	if c.view.outTerm && !plain {
 		c.view.markdown = markdown.New(c.view.out, c.view.colour)
 	}
-	c.lines = &plainLines{bufio.NewReader(interruptible(cmd.Context(), in))}
-	if tty, ok := in.(*os.File); ok && interactive {
+	c.lines = &plainLines{jsonlines.NewReader(interruptible(ctx, in), maxPrompt)}
+	if c.interactive {
 		history, err := openHistory(f.history)
 		if err != nil {
 			c.view.note("lines of earlier chats are not read, and none are kept: " + err.Error())
 		}
-		c.lines = &terminalLine{keys: typed, tty: tty, prompt: cmd.ErrOrStderr(), history: history, complete: c.complete}
+		c.lines = &terminalLine{keys: c.typed, tty: in.(*os.File), prompt: cmd.ErrOrStderr(), history: history, complete: c.complete}
 		c.say("%s; /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends the chat\n", printable(c.backend.model()))
 	}
 	return c.loop()
+}
+
+// useScreen sets the screen of the chat, and returns the approver that asks the user on it; nil if there is no user.
+func (c *chat) useScreen(view *screen) lathe.Approver {
+	c.view = view
+	if !c.interactive {
+		return nil
+	}
+	c.person = newTerminalApprover(&answerKeys{c.cmd.Context(), c.typed, nil}, view)
+	return c.person
 }
 
 // answerKeys reads input while an answer is shown. Each question takes the input over from earlier readers.
@@ -162,13 +166,11 @@ func (c *chat) say(format string, args ...any) { c.view.ask(fmt.Sprintf(format, 
 
 // interrupt stops the current answer, and reports whether there was one.
 func (c *chat) interrupt() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stop == nil {
+	stop := c.stop.Swap(nil) // a second Ctrl-C ends the chat
+	if stop == nil {
 		return false
 	}
-	c.stop(errStopped)
-	c.stop = nil // a second Ctrl-C ends the chat
+	(*stop)(errStopped)
 	return true
 }
 
@@ -185,9 +187,9 @@ func (c *chat) loop() error {
 			return err
 		}
 		text := strings.TrimSpace(line)
+		isCommand := strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//")
 		switch {
-		case text == "":
-		case text[0] == '/' && !strings.HasPrefix(text, "//"):
+		case isCommand:
 			quit, err := c.command(text)
 			if err != nil {
 				c.say("lathe: %v\n", err)
@@ -195,7 +197,7 @@ func (c *chat) loop() error {
 			if quit {
 				return nil
 			}
-		default:
+		case text != "":
 			if err := c.send(strings.TrimPrefix(line, "/")); err != nil {
 				return err
 			}
@@ -207,14 +209,8 @@ func (c *chat) loop() error {
 func (c *chat) send(text string) error {
 	ctx, cancel := context.WithCancelCause(c.cmd.Context())
 	defer cancel(nil)
-	c.mu.Lock()
-	c.stop = cancel
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		c.stop = nil
-		c.mu.Unlock()
-	}()
+	c.stop.Store(&cancel)
+	defer c.stop.Store(nil)
 	if c.person != nil {
 		c.person.forget()
 	}

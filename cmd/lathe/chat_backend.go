@@ -210,11 +210,7 @@ func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) (
 			return nil
 		})
 		if ctx.Err() != nil {
-			stopped, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
-			defer cancel()
-			if cerr := d.client.call(stopped, "POST", "/api/runs/"+url.PathEscape(run.RunID)+"/cancel", nil, nil); cerr != nil {
-				return w.conversation(), cerr
-			}
+			err = cmp.Or(d.cancel(ctx, run.RunID), err)
 		}
 		if err != nil {
 			return w.conversation(), err
@@ -229,6 +225,13 @@ func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) (
 			return w.conversation(), err
 		}
 	}
+}
+
+// cancel cancels a run whose ctx is done.
+func (d *daemonChat) cancel(ctx context.Context, runID string) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+	defer stop()
+	return d.client.call(ctx, "POST", "/api/runs/"+url.PathEscape(runID)+"/cancel", nil, nil)
 }
 
 // decide asks the user about the pending approvals of a run, and sends the decisions to the gateway.
@@ -252,7 +255,7 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 			}
 		}
 		var problem *daemonProblem
-		if err := d.client.decide(ctx, runID, &call, (&runAnswer{answer: answer}).decision()); err != nil {
+		if err := d.client.decide(ctx, runID, &call, decisionOf(&answer, "")); err != nil {
 			if !errors.As(err, &problem) && run.Status == "parked" {
 				return err
 			}
@@ -278,14 +281,16 @@ func (v *openCallView) request() *lathe.ApprovalRequest {
 		Verdict: lathe.Verdict{Decision: lathe.Ask, Rule: v.Rule, Reason: v.Reason}, Digest: v.Digest, ExpiresAt: v.ExpiresAt}
 }
 
-// A watchedRun is a run of a gateway whose events are shown.
+// A watchedRun is a run of a gateway whose events are shown. Only show changes it.
 type watchedRun struct {
 	chat     *daemonChat
 	events   []event.Event // stored events
 	finished *event.RunFinished
-	shown    strings.Builder // text of the current turn that has been shown
-	deltas   int64           // number of deltas received for the current turn
-	gap      bool            // deltas of the current turn were missed
+
+	// These are of the current turn; the start of a model call resets them.
+	shown  strings.Builder // text that has been shown
+	deltas int64           // number of deltas received
+	gap    bool            // deltas were missed
 }
 
 func (w *watchedRun) last() int64 {
@@ -303,13 +308,12 @@ func (w *watchedRun) show(ctx context.Context, e *event.Event) {
 		if w.gap {
 			return
 		}
-		if d, ok := e.Data.(*event.TextDelta); ok {
-			w.shown.WriteString(d.Text)
-		}
 	} else {
 		w.events = append(w.events, *e)
 	}
 	switch d := e.Data.(type) {
+	case *event.TextDelta:
+		w.shown.WriteString(d.Text)
 	case *event.ModelCallStarted:
 		w.shown.Reset()
 		w.deltas, w.gap = 0, false

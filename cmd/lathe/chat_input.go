@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/lathe-run/lathe/internal/jsonlines"
 	"github.com/lathe-run/lathe/internal/private"
 )
 
@@ -32,22 +32,17 @@ type lineReader interface {
 }
 
 // plainLines reads lines from an input that is not a terminal.
-type plainLines struct{ in *bufio.Reader }
+type plainLines struct{ in *jsonlines.Reader }
 
 func (p *plainLines) readLine(context.Context) (string, error) {
-	var line []byte
-	for {
-		piece, err := p.in.ReadSlice('\n')
-		if line = append(line, piece...); len(line) > maxPrompt {
-			return "", usageError("a line of standard input is larger than %s", bytesText(maxPrompt))
-		}
-		if err == nil || errors.Is(err, io.EOF) && len(line) > 0 {
-			return strings.TrimRight(string(line), "\r\n"), nil
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return "", err
-		}
+	line, err := p.in.Next()
+	switch {
+	case errors.Is(err, jsonlines.ErrTooLong):
+		return "", usageError("a line of standard input is larger than %s", bytesText(maxPrompt))
+	case err != nil && !errors.Is(err, jsonlines.ErrNoLineEnd): // the last line may have no line end
+		return "", err
 	}
+	return strings.TrimRight(string(line), "\r"), nil
 }
 
 // A terminalLine edits a line on the terminal.
@@ -245,7 +240,9 @@ func (h *history) read() error {
 
 // Add stores a line, unless it equals the previous line, is too long, or has unprintable characters.
 func (h *history) Add(line string) {
-	if line = strings.TrimSpace(line); line == "" || len(line) > maxHistoryLine || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	line = strings.TrimSpace(line)
+	unprintable := strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) })
+	if line == "" || len(line) > maxHistoryLine || unprintable {
 		return
 	}
 	if h.file != nil {
@@ -263,8 +260,9 @@ func (h *history) Add(line string) {
 	h.lines = append(h.lines, line)
 	h.lines = slices.Clone(h.lines[max(0, len(h.lines)-maxHistoryLines):])
 	size := 0
-	for i := range slices.Backward(h.lines) {
-		if size += len(h.lines[i]) + 1; size > maxHistoryBytes {
+	for i, line := range slices.Backward(h.lines) { // the newest lines that fit into the file
+		size += len(line) + 1
+		if size > maxHistoryBytes {
 			h.lines = h.lines[i+1:]
 			break
 		}

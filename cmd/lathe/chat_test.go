@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lathe-run/lathe/internal/jsonlines"
 )
 
 // stopChat starts a chat with a model that begins its answer and never ends it, sends a message, interrupts the command once
@@ -134,7 +136,7 @@ func TestKeysGoToTheLastReader(t *testing.T) {
 func TestPlainLinesAreRead(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100_000)
-	r := &plainLines{bufio.NewReader(strings.NewReader("a\r\n\n" + long + "\nend"))}
+	r := &plainLines{jsonlines.NewReader(strings.NewReader("a\r\n\n"+long+"\nend"), maxPrompt)}
 	for _, want := range []string{"a", "", long, "end"} {
 		if got, err := r.readLine(t.Context()); err != nil || got != want {
 			t.Errorf("%.20q, %v; want %.20q", got, err, want)

@@ -75,19 +75,18 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(args) == 0 {
-		if f.Write || f.Undo || f.Model != "" || f.URL != "" || f.KeyEnv != "" {
+		if f.Write || f.Undo || f.Model+f.URL+f.KeyEnv != "" {
 			return usageError("name an agent: %s", strings.Join(connect.Names(), ", "))
 		}
 		return listAgents(cmd, dirs, f.JSON)
 	}
 	agent, err := findAgent(args[0])
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if f.Write && f.Undo {
+	case f.Write && f.Undo:
 		return usageError("give one of --write and --undo")
-	}
-	if f.DryRun && !f.Write {
+	case f.DryRun && !f.Write:
 		return usageError("--dry-run goes with --write")
 	}
 	record, err := connectRecord(agent)
@@ -97,6 +96,11 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 	if f.Undo {
 		return f.takeBack(cmd, agent, dirs, record)
 	}
+	return f.connect(cmd, agent, dirs, record)
+}
+
+// connect prints the settings of the agent or writes them, and asks the gateway for an answer.
+func (f *connectFlags) connect(cmd *cobra.Command, agent *connect.Agent, dirs *connect.Dirs, record string) error {
 	gateway, err := newConnectTarget(f.URL, f.KeyEnv)
 	if err != nil {
 		return err

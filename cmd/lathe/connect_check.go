@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/internal/connect"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/sim"
@@ -23,6 +25,9 @@ const (
 	connectTimeout   = time.Minute // timeout of one request
 	maxConnectAnswer = 4 << 20     // bytes of a response
 )
+
+// variableName matches names of environment variables, and "".
+var variableName = lazy.Regexp(`^\w*$`)
 
 // A connectTarget is the gateway that an agent is to use.
 type connectTarget struct {
@@ -40,9 +45,7 @@ func newConnectTarget(address, keyEnv string) (*connectTarget, error) {
 	if !isGatewayURL(address) {
 		return nil, usageError("%s %q: want the address of a gateway, such as %s", from, address, defaultServer)
 	}
-	if strings.ContainsFunc(keyEnv, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	}) {
+	if !variableName().MatchString(keyEnv) {
 		return nil, usageError("--key-env wants the name of a variable, such as LATHE_API_KEY, and not the key itself")
 	}
 	t := &connectTarget{url: withoutVersion(address), keyEnv: keyEnv, key: os.Getenv(keyEnv), http: directClient()}
@@ -50,26 +53,23 @@ func newConnectTarget(address, keyEnv string) (*connectTarget, error) {
 	return t, nil
 }
 
-// do makes a request and returns the status and body of the response.
-func (t *connectTarget) do(ctx context.Context, method, path string, body any, header ...string) (int, []byte, error) {
+// do makes a request and returns the status and body of the response, or an error if the gateway does not accept the key.
+func (t *connectTarget) do(ctx context.Context, method, path string, body any, header http.Header) (status int, text []byte, err error) {
 	req, err := jsonRequest(ctx, method, t.url+path, t.key, body)
 	if err != nil {
 		return 0, nil, usageError("--url: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json") // also for a request without a body
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
+	maps.Copy(req.Header, header)
 	resp, err := t.http.Do(req)
 	if err != nil {
 		return 0, nil, exit(exitUpstream, "no gateway answers at %s: %w; start one with `lathe serve`, or give its address with --url", t.url, withoutAddress(err))
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxConnectAnswer))
-	if err != nil {
+	if text, err = io.ReadAll(io.LimitReader(resp.Body, maxConnectAnswer)); err != nil {
 		return 0, nil, exit(exitUpstream, "the answer of %s cannot be read: %w", t.url, err)
 	}
-	return resp.StatusCode, text, nil
+	return resp.StatusCode, text, t.refusedKey(resp.StatusCode)
 }
 
 // refusedKey returns an error if the status means that the key is wrong, else nil.
@@ -87,10 +87,7 @@ func (t *connectTarget) refusedKey(status int) error {
 
 // models returns the names of the models of the gateway.
 func (t *connectTarget) models(ctx context.Context) ([]string, error) {
-	status, text, err := t.do(ctx, http.MethodGet, "/v1/models", nil)
-	if err == nil {
-		err = t.refusedKey(status)
-	}
+	status, text, err := t.do(ctx, http.MethodGet, "/v1/models", nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +105,7 @@ func chooseModel(name string, models []string) (string, error) {
 		shown = append(slices.Clone(shown[:10]), "…")
 	}
 	has := "the gateway has " + strings.Join(shown, ", ")
+	onlySimulated := !slices.ContainsFunc(models, func(m string) bool { return !isSimulated(m) })
 	switch {
 	case len(models) == 0:
 		return "", exit(exitUpstream, "the gateway has no model for this key")
@@ -117,7 +115,7 @@ func chooseModel(name string, models []string) (string, error) {
 		return "", usageError("the gateway has no model %q: %s", printable(name), printable(text.Suggest(name, models, has)))
 	case len(models) == 1:
 		return models[0], nil
-	case slices.Contains(models, sim.DemoModel) && !slices.ContainsFunc(models, func(m string) bool { return !strings.HasPrefix(m, "sim/") }):
+	case onlySimulated && slices.Contains(models, sim.DemoModel):
 		return sim.DemoModel, nil
 	}
 	return "", usageError("which model? give --model NAME: %s", printable(has))
@@ -128,8 +126,8 @@ func (t *connectTarget) ask(ctx context.Context, wire, model string) (path strin
 	const prompt = "Answer with the word ok."
 	message := []map[string]string{{"role": "user", "content": prompt}}
 	var body any
-	var header []string
-	member := ""
+	var header http.Header
+	member := "" // of a complete answer
 	switch wire {
 	case connect.Chat:
 		path, member = "/v1/chat/completions", "choices"
@@ -140,15 +138,12 @@ func (t *connectTarget) ask(ctx context.Context, wire, model string) (path strin
 	case connect.Messages:
 		path, member = "/v1/messages", "content"
 		body = map[string]any{"model": model, "messages": message, "max_tokens": 1024}
-		header = []string{"anthropic-version", "2023-06-01"}
+		header = http.Header{"Anthropic-Version": {"2023-06-01"}}
 	case connect.Gemini:
 		path, member = "/v1beta/models/"+url.PathEscape(model)+":generateContent", "candidates"
 		body = map[string]any{"contents": []any{map[string]any{"role": "user", "parts": []any{map[string]string{"text": prompt}}}}}
 	}
-	status, text, err := t.do(ctx, http.MethodPost, path, body, header...)
-	if err == nil {
-		err = t.refusedKey(status)
-	}
+	status, text, err := t.do(ctx, http.MethodPost, path, body, header)
 	if err != nil {
 		return path, err
 	}

@@ -208,25 +208,25 @@ func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*
 	if json.Unmarshal(b, p) != nil || p.Code == "" {
 		p = &daemonProblem{Status: resp.StatusCode}
 	}
-	switch resp.StatusCode {
-	case http.StatusUnauthorized:
-		if c.key == "" {
-			return nil, usageError("the gateway at %s wants a key: give --key-env NAME or --key-file PATH, or set %s", c.base, serverKeyVariable)
-		}
-		return nil, usageError("the gateway at %s does not know the key: check --key-env, --key-file or %s", c.base, serverKeyVariable)
-	case http.StatusNotFound:
-		switch p.Code {
-		case "run_not_found":
-			return nil, failure("%w; `lathe runs list%s` shows them", p, c.flag)
-		case "no_store", "call_not_found":
-		default:
-			return nil, c.foreign(p)
-		}
+	return nil, c.refused(resp.StatusCode, path, p)
+}
+
+// refused returns an error with advice for an error response to a request for path.
+func (c *daemonClient) refused(status int, path string, p *daemonProblem) error {
+	notFound := status == http.StatusNotFound
+	switch {
+	case status == http.StatusUnauthorized && c.key == "":
+		return usageError("the gateway at %s wants a key: give --key-env NAME or --key-file PATH, or set %s", c.base, serverKeyVariable)
+	case status == http.StatusUnauthorized:
+		return usageError("the gateway at %s does not know the key: check --key-env, --key-file or %s", c.base, serverKeyVariable)
+	case notFound && p.Code == "run_not_found":
+		return failure("%w; `lathe runs list%s` shows them", p, c.flag)
+	case notFound && p.Code != "no_store" && p.Code != "call_not_found": // the path is unknown
+		return c.foreign(p)
+	case p.Code == "" && strings.HasPrefix(path, "/api/"): // errors under /v1 have another form
+		return c.foreign(p)
 	}
-	if p.Code == "" && strings.HasPrefix(path, "/api/") { // errors under /v1 have another form
-		return nil, c.foreign(p)
-	}
-	return nil, &exitError{exitFailed, p}
+	return &exitError{exitFailed, p}
 }
 
 // foreign returns an error with advice for a response of another program or another version of the gateway.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,11 +98,11 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 }
 
 // examineModel calls [doctor.Run] and shows the progress.
-func examineModel(ctx context.Context, view *screen, target doctor.Target, opts *doctor.Options) (*doctor.Report, error) {
+func examineModel(ctx context.Context, view *screen, target *doctor.Target, opts *doctor.Options) (*doctor.Report, error) {
 	work := startProgress(view.err, view.quiet)
 	defer work.Stop()
 	opts.Progress = func(probe string, n, of int) { work.Say(fmt.Sprintf("probe %d of %d: %s", n, of, probe)) }
-	return doctor.Run(ctx, target, opts)
+	return doctor.Run(ctx, *target, opts)
 }
 
 // ended returns an error with the reason why there is no report.
@@ -115,7 +116,7 @@ func (f *doctorFlags) ended(cmd *cobra.Command, err error) error {
 	case errors.As(err, &none):
 		return exit(exitUpstream, "%s; start the server, or check scheme, host and port of the base URL", printable(none.Error()))
 	}
-	return &exitError{exitConfig, app.Cause(err)}
+	return exitCause(exitConfig, err)
 }
 
 func writeNew(path string, b []byte) error {
@@ -128,54 +129,48 @@ func writeNew(path string, b []byte) error {
 }
 
 // target returns the model to examine, selected as in a run.
-func (f *doctorFlags) target(cmd *cobra.Command, view *screen) (doctor.Target, error) {
-	rf := runFlags{modelFlags: modelFlags{upstreamFlags: f.upstreamFlags}}
-	over, name, err := rf.overrides(cmd)
+func (f *doctorFlags) target(cmd *cobra.Command, view *screen) (*doctor.Target, error) {
+	cfg, name, err := (&runFlags{modelFlags: modelFlags{upstreamFlags: f.upstreamFlags}}).load(cmd)
 	if err != nil {
-		return doctor.Target{}, err
-	}
-	cfg, err := loadConfig(configPath(cmd), over)
-	if err != nil {
-		return doctor.Target{}, err
+		return nil, err
 	}
 	return f.targetOf(cfg, name, view)
 }
 
 // targetOf does the same as target for a model in the configuration; "" means the default model.
-func (f *doctorFlags) targetOf(cfg *config.Config, name string, view *screen) (t doctor.Target, err error) {
+func (f *doctorFlags) targetOf(cfg *config.Config, name string, view *screen) (*doctor.Target, error) {
 	entry, err := cfg.Model(name)
 	if err != nil {
-		return t, usageError("%w", modelAdvice(err, "sim/demo"))
+		return nil, usageError("%w", modelAdvice(err, "sim/demo"))
 	}
 	simOpts, err := app.SimOptions(cfg, "", "")
 	if err != nil {
-		return t, err
+		return nil, err
 	}
 	if _, err := app.NewProvider(entry, &app.ModelOptions{Sim: simOpts}); err != nil {
-		return t, err // a run would return the same error
+		return nil, err // a run would return the same error
 	}
-	t = doctor.Target{Name: entry.Name, Model: entry.Model, Wire: entry.Wire, BaseURL: entry.BaseURL.Reveal(), Key: entry.Key.Secret(), Headers: map[string]secret.Secret{},
-		Overrides: app.Overrides(entry), NoUsage: !entry.IncludeUsage, MaxCompletionTokens: entry.MaxCompletionTokens}
+	t := &doctor.Target{Name: entry.Name, Model: entry.Model, Wire: entry.Wire, BaseURL: cmp.Or(entry.BaseURL.Reveal(), doctor.VendorURL(entry.Wire)),
+		Key: entry.Key.Secret(), Headers: map[string]secret.Secret{}, Overrides: app.Overrides(entry), NoUsage: !entry.IncludeUsage,
+		MaxCompletionTokens: entry.MaxCompletionTokens}
+	if t.Name == commandLineModel {
+		t.Name = entry.Model
+	}
 	for header, value := range entry.Headers {
 		t.Headers[header] = value.Secret()
 	}
 	if t.Entry, err = profileEntry(cfg, entry.Name, view); err != nil {
-		return t, err
+		return nil, err
 	}
-	switch {
-	case entry.Provider == sim.Provider:
-		t.BaseURL, t.Transport = "http://sim.invalid/v1", sim.New(simOpts).Transport()
-		if len(t.Entry) == 0 { // a simulated model needs no entry
-			t.Entry = []doctor.Setting{{Key: "provider", Value: "sim"}, {Key: "model", Value: entry.Model}}
-		}
-		if name == "" && cfg.DefaultModel == "" && len(cfg.Models) == 0 {
-			view.note("no model is configured: the simulated " + entry.Name + " is examined; --base-url and --model reach a real one")
-		}
-	case t.BaseURL == "":
-		t.BaseURL = doctor.VendorURL(entry.Wire)
+	if entry.Provider != sim.Provider {
+		return t, nil
 	}
-	if t.Name == commandLineModel {
-		t.Name = entry.Model
+	t.BaseURL, t.Transport = "http://sim.invalid/v1", sim.New(simOpts).Transport()
+	if len(t.Entry) == 0 { // a simulated model needs no entry
+		t.Entry = []doctor.Setting{{Key: "provider", Value: "sim"}, {Key: "model", Value: entry.Model}}
+	}
+	if name == "" && cfg.DefaultModel == "" && len(cfg.Models) == 0 {
+		view.note("no model is configured: the simulated " + entry.Name + " is examined; --base-url and --model reach a real one")
 	}
 	return t, nil
 }
@@ -189,6 +184,7 @@ func profileEntry(cfg *config.Config, name string, view *screen) ([]doctor.Setti
 		return nil, fmt.Errorf("reading the configuration in force: %w", err)
 	}
 	var out []doctor.Setting
+	// walk appends the settings of a mapping, whose Content has keys and values in turn.
 	var walk func(prefix string, n *yaml.Node) error
 	walk = func(prefix string, n *yaml.Node) error {
 		for i := 0; i+1 < len(n.Content); i += 2 {

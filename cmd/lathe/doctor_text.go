@@ -32,28 +32,7 @@ func writeReport(view *screen, rep *doctor.Report, took time.Duration) error {
 		requests += p.Requests
 	}
 	fmt.Fprintf(w, "%s: %s; %s in %s\n", w.bold(name), w.verdict(rep), count(requests, "request"), took.Round(time.Millisecond))
-
-	w.heading("probes")
-	skipped, whys := map[string][]string{}, []string{}
-	for _, p := range rep.Probes {
-		if p.Outcome != doctor.Skipped {
-			fmt.Fprintf(w, "  %s %-15s  %s\n", w.mark(p.Outcome), p.Name, p.Asks)
-			continue
-		}
-		if skipped[p.Why] == nil {
-			whys = append(whys, p.Why)
-		}
-		skipped[p.Why] = append(skipped[p.Why], p.Name)
-	}
-	for _, why := range whys {
-		for i, line := range breakText(why+": "+strings.Join(skipped[why], ", "), reportWidth) {
-			mark := w.mark(doctor.Skipped)
-			if i > 0 {
-				mark = strings.Repeat(" ", w.markWidth())
-			}
-			fmt.Fprintf(w, "  %s %s\n", mark, line)
-		}
-	}
+	w.probes(rep.Probes)
 	group := ""
 	for _, f := range rep.Findings {
 		if f.Group != group {
@@ -70,6 +49,29 @@ func writeReport(view *screen, rep *doctor.Report, took time.Duration) error {
 	}
 	_, err := io.WriteString(view.out, w.String())
 	return err
+}
+
+// probes writes the probes that were made, and then the skipped ones by reason.
+func (w *reportWriter) probes(probes []doctor.Probe) {
+	w.heading("probes")
+	skipped, whys := map[string][]string{}, []string{}
+	for _, p := range probes {
+		if p.Outcome != doctor.Skipped {
+			fmt.Fprintf(w, "  %s %-15s  %s\n", w.mark(p.Outcome), p.Name, p.Asks)
+			continue
+		}
+		if skipped[p.Why] == nil {
+			whys = append(whys, p.Why)
+		}
+		skipped[p.Why] = append(skipped[p.Why], p.Name)
+	}
+	for _, why := range whys {
+		mark := w.mark(doctor.Skipped)
+		for _, line := range breakText(why+": "+strings.Join(skipped[why], ", "), reportWidth) {
+			fmt.Fprintf(w, "  %s %s\n", mark, line)
+			mark = strings.Repeat(" ", w.markWidth())
+		}
+	}
 }
 
 func (w *reportWriter) verdict(rep *doctor.Report) string {
@@ -96,12 +98,10 @@ func (w *reportWriter) finding(f *doctor.Finding) {
 		seen += " (" + printable(f.Detail) + ")"
 	}
 	for _, text := range []string{seen, f.Then} {
-		for i, line := range breakText(text, reportWidth) {
-			indent := "      "
-			if i > 0 {
-				indent += "  "
-			}
+		indent := "      "
+		for _, line := range breakText(text, reportWidth) {
 			fmt.Fprintln(w, indent+line)
+			indent = "        "
 		}
 	}
 }

@@ -56,37 +56,44 @@ func upstreamAdvice(err error, words bool) error {
 	if !errors.As(err, &up) {
 		return err
 	}
-	name := up.Error()
+	aborted, name := up.Kind == lathe.UpstreamAborted, up.Error()
 	switch {
-	case up.Kind == lathe.UpstreamAborted && up.Connect:
+	case aborted && up.Connect:
 		name = "no connection"
-	case up.Kind == lathe.UpstreamAborted:
+	case aborted:
 		name = connectionLost
 	}
 	msg := "the model server failed: " + name
 	if words && up.Message != "" {
 		msg += ": " + strings.TrimRight(printable(up.Message), ".")
 	}
+	return errors.New(msg + upstreamNextStep(up))
+}
+
+// upstreamNextStep returns the advice after the text of an upstream error, or "" if there is none or the text has it.
+func upstreamNextStep(up *lathe.UpstreamError) string {
+	badURL := up.Kind == lathe.UpstreamAborted && strings.Contains(up.Detail, "base URL")
 	switch {
 	case up.RefusesTools():
-		msg += "; try --dialect auto, and `lathe doctor` says what the server can do"
-	case up.Kind == lathe.UpstreamAborted && strings.Contains(up.Detail, "base URL"), strings.Contains(up.Detail, "SSL_CERT_FILE"): // the detail contains the advice
+		return "; try --dialect auto, and `lathe doctor` says what the server can do"
+	case badURL || strings.Contains(up.Detail, "SSL_CERT_FILE"):
+		return "" // the detail contains the advice
 	case up.Kind == lathe.UpstreamLoading:
-		msg += "; loading_timeout in lathe.yaml gives it longer"
+		return "; loading_timeout in lathe.yaml gives it longer"
 	case up.ProviderCode == lathe.CodeContextLength:
-		msg += "; shorten the conversation, or give the model a larger context"
+		return "; shorten the conversation, or give the model a larger context"
 	case up.Connect:
-		msg += "; is it running, and is --base-url right?"
+		return "; is it running, and is --base-url right?"
 	case up.Status == 401 || up.Status == 403:
-		msg += "; check the key: --key-file, --key-env, or models.*.key in lathe.yaml"
+		return "; check the key: --key-file, --key-env, or models.*.key in lathe.yaml"
 	case up.Status == 404:
-		msg += "; check --model and the path of --base-url"
+		return "; check --model and the path of --base-url"
 	case up.Status == 429:
-		msg += "; wait, or use another key"
+		return "; wait, or use another key"
 	case up.Kind == lathe.UpstreamTimeout:
-		msg += "; see --client-timeout, and open_timeout and read_timeout in lathe.yaml"
+		return "; see --client-timeout, and open_timeout and read_timeout in lathe.yaml"
 	}
-	return errors.New(msg)
+	return ""
 }
 
 const connectionLost = "the connection was lost"
@@ -95,39 +102,37 @@ const connectionLost = "the connection was lost"
 // setting that would accept such a run only if at least one call succeeded.
 func toolError(res *event.Result, view *screen) error {
 	var names []string
-	succeeded := false
-	for _, turn := range res.Trace {
-		for _, c := range turn.Calls {
-			succeeded = succeeded || c.OK
-		}
-	}
-	asked := map[string]string{}
-	for _, m := range res.History {
-		for _, c := range m.Calls() {
-			asked[c.ID] = c.Name
-		}
-	}
 	for _, name := range res.FailedTools {
 		if name == "unknown" { // events replace the invented name of a tool by "unknown"
-			name = inventedNames(res, asked)
+			name = inventedNames(res)
 		} else if view != nil && view.failures[name] != "" {
 			name += " (" + view.failures[name] + ")"
 		}
 		names = append(names, name)
 	}
 	text := "the run ended tool_error: the last call failed of " + strings.Join(names, ", ")
+	succeeded := slices.ContainsFunc(res.Trace, func(turn event.TurnTrace) bool {
+		return slices.ContainsFunc(turn.Calls, func(c event.CallTrace) bool { return c.OK })
+	})
 	if succeeded {
 		text += "; --tool-failure-policy tolerated accepts one success"
 	}
 	return errors.New(text)
 }
 
-// inventedNames lists the names of the unknown tools that the model called.
-func inventedNames(res *event.Result, asked map[string]string) string {
+// inventedNames lists the names of the unknown tools that the model called. The trace has the outcome of a call, and the history its name.
+func inventedNames(res *event.Result) string {
+	called := map[string]string{} // call id → name
+	for _, m := range res.History {
+		for _, c := range m.Calls() {
+			called[c.ID] = c.Name
+		}
+	}
 	var names []string
 	for _, turn := range res.Trace {
 		for _, c := range turn.Calls {
-			if name := asked[c.ID]; c.Code == lathe.CodeUnknownTool && name != "" && !slices.Contains(names, name) {
+			name := called[c.ID]
+			if c.Code == lathe.CodeUnknownTool && name != "" && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

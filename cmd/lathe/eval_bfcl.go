@@ -40,16 +40,6 @@ func completeCategories(cmd *cobra.Command, _ []string, _ string) ([]string, cob
 	return categories, cobra.ShellCompDirectiveNoFileComp
 }
 
-// used returns the name of a flag of the suite bfcl that is given; ok is false if none is.
-func (f *bfclFlags) used(cmd *cobra.Command) (name string, ok bool) {
-	for _, name := range []string{"data", "category", "limit", "answers"} {
-		if cmd.Flags().Changed(name) {
-			return name, true
-		}
-	}
-	return "", false
-}
-
 // read returns the suite with the cases that the flags select.
 func (f *bfclFlags) read(view *screen) (*eval.Suite, error) {
 	switch {
@@ -99,16 +89,16 @@ func openLeaderboard(dir string) (fs.FS, error) {
 }
 
 // recorded returns a target that answers with the recorded outputs in --answers.
-func (f *bfclFlags) recorded() (eval.Target, error) {
+func (f *bfclFlags) recorded() (t eval.Target, err error) {
 	file, err := os.Open(f.Answers)
 	if err != nil {
-		return eval.Target{}, usageError("--answers: %w", err)
+		return t, usageError("--answers: %w", err)
 	}
 	defer file.Close()
 	sum := sha256.New()
 	model, err := f.suite.Recorded(io.TeeReader(file, sum))
 	if err != nil {
-		return eval.Target{}, usageError("--answers: %s: %w", f.Answers, err)
+		return t, usageError("--answers: %s: %w", f.Answers, err)
 	}
 	return eval.Target{Name: "recorded", Identity: hex.EncodeToString(sum.Sum(nil)), ModelFor: model}, nil
 }

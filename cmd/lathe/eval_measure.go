@@ -74,9 +74,12 @@ type resultFlags struct {
 type waitValue struct{ d time.Duration }
 
 func (v *waitValue) Set(s string) error {
-	if n, err := strconv.ParseFloat(s, 64); err == nil {
-		v.d = time.Duration(n * float64(time.Second))
-	} else if v.d, err = time.ParseDuration(s); err != nil {
+	seconds, err := strconv.ParseFloat(s, 64)
+	v.d = time.Duration(seconds * float64(time.Second))
+	if err != nil {
+		v.d, err = time.ParseDuration(s)
+	}
+	if err != nil {
 		return errors.New("want a time such as 90s or 2m, or 0 for no bound")
 	}
 	if v.d <= 0 {
@@ -157,7 +160,7 @@ var suites = map[string]func() *eval.Suite{"retail": eval.Retail, "airline": eva
 
 // suiteNames returns the valid values of SUITE except files.
 func suiteNames() []string {
-	return append(append(presetNames(eval.Builtin()), slices.Sorted(maps.Keys(suites))...), bfclSuite)
+	return slices.Concat(presetNames(eval.Builtin()), slices.Sorted(maps.Keys(suites)), []string{bfclSuite})
 }
 
 // flagsFromEnvironment sets flags from environment variables, unless they are on the command line. A variable with the prefix that names no
@@ -185,7 +188,7 @@ func flagsFromEnvironment(cmd *cobra.Command) (err error) {
 func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 	view := commandScreen(cmd)
 	view.quiet = f.Quiet
-	suite, scenarios, err := f.suite(cmd, args, view)
+	suite, scenarios, err := f.scenarios(cmd, args, view)
 	if err != nil {
 		return err
 	}
@@ -233,66 +236,93 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 	return f.printReport(cmd, rep, opts.Dir, view)
 }
 
-// suite returns the scenarios to run: a preset of the built-in suite, another built-in suite, a leaderboard, or a file.
-func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eval.Suite, []*eval.Scenario, error) {
-	suite, preset := eval.Builtin(), f.Preset
-	name := strings.Join(args, "") // at most one
-	if flag, ok := f.used(cmd); ok && name != bfclSuite {
-		return nil, nil, usageError("--%s is of the suite bfcl: lathe eval bfcl --data DIR", flag)
-	}
-	var err error
-	switch {
-	case len(args) == 0:
-	case name == bfclSuite:
-		if suite, err = f.bfclFlags.read(view); err != nil {
+// scenarios returns the suite and those of its scenarios that the flags select.
+func (f *evalFlags) scenarios(cmd *cobra.Command, args []string, view *screen) (suite *eval.Suite, selected []*eval.Scenario, err error) {
+	if !slices.Equal(args, []string{bfclSuite}) {
+		if err := refuseFlags(cmd, "--%s is of the suite bfcl: lathe eval bfcl --data DIR", "data", "category", "limit", "answers"); err != nil {
 			return nil, nil, err
 		}
-	case suites[name] != nil:
-		suite = suites[name]()
-	case !slices.Contains(presetNames(suite), name):
-		b, err := readNamedFile(name, maxSuite)
-		if err != nil {
-			return nil, nil, usageError("%w: %s", err, text.Suggest(name, append(suiteNames(), "compare", "score"), "SUITE is one of "+strings.Join(suiteNames(), ", ")+", or a file"))
-		}
-		if suite, err = eval.Parse(filepath.Base(name), b); err != nil {
-			return nil, nil, usageError("%w", err)
-		}
-	case preset != "":
-		return nil, nil, usageError("%s is a preset: give it or --preset", name)
-	default:
-		preset = name
 	}
-	var scenarios []*eval.Scenario
+	suite, preset, err := f.suite(args, view)
+	if err != nil {
+		return nil, nil, err
+	}
 	if len(f.Scenarios) > 0 {
-		scenarios, err = suite.Find(f.Scenarios...)
+		selected, err = suite.Find(f.Scenarios...)
 	} else {
-		scenarios, err = suite.Select(preset)
+		selected, err = suite.Select(preset)
 	}
 	if err != nil {
-		return nil, nil, usageError("%w", err)
+		err = usageError("%w", err)
 	}
-	return suite, scenarios, nil
+	return suite, selected, err
+}
+
+// suite returns the suite that SUITE names, and the preset to run of it, "" for the default: a preset of the built-in suite, another built-in
+// suite, a leaderboard, or a file.
+func (f *evalFlags) suite(args []string, view *screen) (suite *eval.Suite, preset string, err error) {
+	builtin := eval.Builtin()
+	if len(args) == 0 {
+		return builtin, f.Preset, nil
+	}
+	switch name := args[0]; {
+	case name == bfclSuite:
+		suite, err = f.bfclFlags.read(view)
+	case suites[name] != nil:
+		suite = suites[name]()
+	case !slices.Contains(presetNames(builtin), name):
+		suite, err = readSuite(name)
+	case f.Preset != "":
+		return nil, "", usageError("%s is a preset: give it or --preset", name)
+	default:
+		return builtin, name, nil
+	}
+	return suite, f.Preset, err
 }
 
 // maxSuite is the largest size of the file of a suite in bytes.
 const maxSuite = 1 << 20
 
-func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
-	o := &eval.Options{Trials: f.Trials, Jobs: f.Jobs, Timeout: f.Timeout.d, Dir: f.Out, Record: f.Record, Resume: f.Resume, Replay: f.Replay, ReplayTools: f.Tools == "recorded", Unguarded: f.Unguarded}
+func readSuite(path string) (*eval.Suite, error) {
+	b, err := readNamedFile(path, maxSuite)
+	if err != nil {
+		return nil, usageError("%w: %s", err, text.Suggest(path, append(suiteNames(), "compare", "score"), "SUITE is one of "+strings.Join(suiteNames(), ", ")+", or a file"))
+	}
+	suite, err := eval.Parse(filepath.Base(path), b)
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	return suite, nil
+}
+
+// check returns a usage error for flags that contradict each other or are out of range.
+func (f *evalFlags) check() error {
 	switch {
 	case f.Trials < 1 || f.Trials > maxTrials || f.Jobs < 1 || f.Jobs > maxJobs:
-		return nil, usageError("--trials wants 1 to %d, --jobs 1 to %d", maxTrials, maxJobs)
+		return usageError("--trials wants 1 to %d, --jobs 1 to %d", maxTrials, maxJobs)
 	case f.Record != "" && f.Replay != "":
-		return nil, usageError("give one of --record and --replay")
+		return usageError("give one of --record and --replay")
 	case f.Tools != "live" && f.Tools != "recorded":
-		return nil, usageError("--tools %s: want live or recorded", f.Tools)
+		return usageError("--tools %s: want live or recorded", f.Tools)
 	case f.Tools == "recorded" && f.Replay == "":
-		return nil, usageError("--tools recorded goes with --replay DIR")
+		return usageError("--tools recorded goes with --replay DIR")
 	case f.Resume && f.Out == "":
-		return nil, usageError("--resume goes with --out, the folder to continue in")
+		return usageError("--resume goes with --out, the folder to continue in")
 	case f.NoOut && f.Out != "":
-		return nil, usageError("give one of --out and --no-out")
-	case f.Out == "" && !f.NoOut:
+		return usageError("give one of --out and --no-out")
+	}
+	return nil
+}
+
+// fallbacks maps the values of --fallback to those of eval.Options.
+var fallbacks = map[string][]bool{"off": nil, "on": {true}, "both": {false, true}}
+
+func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	o := &eval.Options{Trials: f.Trials, Jobs: f.Jobs, Timeout: f.Timeout.d, Dir: f.Out, Record: f.Record, Resume: f.Resume, Replay: f.Replay, ReplayTools: f.Tools == "recorded", Unguarded: f.Unguarded}
+	if f.Out == "" && !f.NoOut {
 		o.Dir = filepath.Join("eval-results", time.Now().UTC().Format("20060102T150405Z"))
 	}
 	changed := cmd.Flags().Changed
@@ -313,16 +343,11 @@ func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 			o.Strategies = append(o.Strategies, eval.Strategy(s))
 		}
 	}
-	switch f.Fallback {
-	case "off":
-	case "on":
-		o.Fallbacks = []bool{true}
-	case "both":
-		o.Fallbacks = []bool{false, true}
-	default:
+	var err error
+	var known bool
+	if o.Fallbacks, known = fallbacks[f.Fallback]; !known {
 		return nil, usageError("--fallback %s: want off, on or both", f.Fallback)
 	}
-	var err error
 	o.Settings, err = evalSettings(cmd)
 	return o, err
 }
@@ -363,9 +388,9 @@ func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string
 	case eval.Failed:
 		return errReported
 	}
-	err := harnessError(cmd, fmt.Errorf("inconclusive: %s", inconclusive(rep))) // also prints the text
+	err := harnessError(cmd, fmt.Errorf("inconclusive: %s", inconclusive(rep)))
 	if rep.Scored() {
-		return errReported
+		return errReported // harnessError has printed the text
 	}
 	return err
 }
@@ -398,25 +423,24 @@ func harnessError(cmd *cobra.Command, err error) error {
 // unscoredAdvice describes the first run that was not measured or was refused, with advice.
 func unscoredAdvice(rep *eval.Report) string {
 	for _, r := range rep.Runs {
-		if r.OK || r.Class == eval.ClassNotProvoked || r.Scored && !r.Class.Refused() {
-			continue
+		unmeasured := !r.Scored && r.Class != eval.ClassNotProvoked
+		if !r.OK && (unmeasured || r.Class.Refused()) {
+			return string(r.Class) + classAdvice[r.Class]
 		}
-		advice := string(r.Class)
-		switch r.Class {
-		case eval.ClassConnection:
-			advice += ", is the server running, and is --base-url right?"
-		case eval.ClassAuth, eval.ClassForbidden, eval.ClassPaymentRequired:
-			advice += ", look at the key and the account"
-		case eval.ClassNotFound:
-			advice += ", look at --model and the path of --base-url"
-		case eval.ClassRateLimit:
-			advice += ", use fewer --jobs, or wait; the runs stay as they are: measure into another folder"
-		case eval.ClassUserModel:
-			advice += ", look at --user-model"
-		case eval.ClassReplay:
-			advice += ", --record makes the recording again, and a file of --answers wants a line for each case"
-		}
-		return advice
 	}
 	return "not tried"
+}
+
+const accountAdvice = ", look at the key and the account"
+
+// classAdvice has the next step for each class of a run that has one.
+var classAdvice = map[eval.Class]string{
+	eval.ClassConnection:      ", is the server running, and is --base-url right?",
+	eval.ClassAuth:            accountAdvice,
+	eval.ClassForbidden:       accountAdvice,
+	eval.ClassPaymentRequired: accountAdvice,
+	eval.ClassNotFound:        ", look at --model and the path of --base-url",
+	eval.ClassRateLimit:       ", use fewer --jobs, or wait; the runs stay as they are: measure into another folder",
+	eval.ClassUserModel:       ", look at --user-model",
+	eval.ClassReplay:          ", --record makes the recording again, and a file of --answers wants a line for each case",
 }

@@ -77,6 +77,6 @@ func scoreLine(line []byte, s *bfcl.Scorer) []byte {
 	if members["model_output"] == nil {
 		return wrong("model_output")
 	}
-	plain := func(name string) string { return string(rawjson.AppendUnquoteLossy(nil, members[name])) }
+	plain := func(name string) string { return rawjson.Text(members[name]) }
 	return verdictLine(s.Score(plain("category"), plain("id"), members["model_output"]))
 }

@@ -74,68 +74,67 @@ func (f *evalFlags) namedTarget(cmd *cobra.Command, suite *eval.Suite, name stri
 
 // user returns the model that plays the user: an entry of the configuration, or a simulated one. nil: none is named.
 func (f *evalFlags) user(cmd *cobra.Command, scenarios []*eval.Scenario) (*eval.UserModel, error) {
+	instructed := false // a scenario has instructions for a model
 	for _, sc := range scenarios {
-		switch u := sc.Simulator; {
-		case u == nil:
-		case f.UserModel == "" && len(u.Replies) == 0:
-			return nil, usageError("scenario %s has instructions for a model that plays the user: name one with --user-model", sc.ID)
-		case f.UserModel != "" && u.Instructions != "":
-			own := *f
-			own.endpointFlags, own.Dialect = endpointFlags{}, ""
-			own.Strategies = []string{string(eval.Production)}
-			t, err := own.target(cmd, f.UserModel)
-			if err != nil {
-				return nil, err
-			}
-			return &eval.UserModel{Name: f.UserModel, Identity: t.Identity, Model: t.Model}, nil
+		u := sc.Simulator
+		if u == nil {
+			continue
 		}
+		if f.UserModel == "" && len(u.Replies) == 0 {
+			return nil, usageError("scenario %s has instructions for a model that plays the user: name one with --user-model", sc.ID)
+		}
+		instructed = instructed || u.Instructions != ""
 	}
-	if f.UserModel != "" {
+	if f.UserModel == "" {
+		return nil, nil //nolint:nilnil // no model plays the user
+	}
+	if !instructed {
 		return nil, usageError("--user-model: no scenario has instructions for a model that plays the user")
 	}
-	return nil, nil //nolint:nilnil // no model plays the user
+	own := *f
+	own.endpointFlags, own.Dialect = endpointFlags{}, ""
+	own.Strategies = []string{string(eval.Production)}
+	t, err := own.target(cmd, f.UserModel)
+	if err != nil {
+		return nil, err
+	}
+	return &eval.UserModel{Name: f.UserModel, Identity: t.Identity, Model: t.Model}, nil
 }
 
 // target returns the model with this name in the configuration or at --base-url.
-func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error) {
-	rf := runFlags{modelFlags: modelFlags{upstreamFlags: upstreamFlags{name, f.endpointFlags}}}
-	if f.Client.d > 0 {
-		rf.ClientTimeout = f.Client.d
-	} else if cmd.Flags().Changed("client-timeout") {
-		rf.ClientTimeout = time.Hour // overrides requires a value above 0; the entry gets no limit below
+func (f *evalFlags) target(cmd *cobra.Command, name string) (t eval.Target, err error) {
+	rf := runFlags{modelFlags: modelFlags{upstreamFlags: upstreamFlags{name, f.endpointFlags}, ClientTimeout: f.Client.d}}
+	if f.Client.d < 0 {
+		rf.ClientTimeout = time.Hour // load requires a value above 0; apply removes the limit from the entry
 	}
-	over, key, err := rf.overrides(cmd)
+	cfg, key, err := rf.load(cmd)
 	if err != nil {
-		return eval.Target{}, err
-	}
-	cfg, err := loadConfig(configPath(cmd), over)
-	if err != nil {
-		return eval.Target{}, err
+		return t, err
 	}
 	found, err := cfg.Model(key)
 	if err != nil {
-		return eval.Target{}, usageError("%w", modelAdvice(err, "sim/eval"))
+		return t, usageError("%w", modelAdvice(err, "sim/eval"))
 	}
 	entry := *found
 	f.timeFlags.apply(&entry)
 	if err := setDialect(&entry, f.Dialect); err != nil {
-		return eval.Target{}, err
+		return t, err
 	}
 	simOpts, err := app.SimOptions(cfg, "", "")
 	if err != nil {
-		return eval.Target{}, err
+		return t, err
 	}
 	server, err := app.NewProvider(&entry, &app.ModelOptions{Sim: simOpts})
 	if err != nil {
-		return eval.Target{}, err
+		return t, err
 	}
-	t := eval.Target{Name: name, Identity: identity(&entry), Under: map[eval.Strategy]lathe.Model{}, Overrides: app.Overrides(&entry),
+	t = eval.Target{Name: name, Identity: identity(&entry), Under: map[eval.Strategy]lathe.Model{}, Overrides: app.Overrides(&entry),
 		About: f.about(&entry)}
 	for _, s := range f.Strategies {
 		helped := entry
 		helped.Transforms = transformsUnder(eval.Strategy(s), &entry)
 		if t.Model, err = app.Decorate(cfg, &helped, server); err != nil {
-			return eval.Target{}, err
+			return t, err
 		}
 		t.Under[eval.Strategy(s)] = t.Model
 	}

@@ -82,17 +82,14 @@ randomness unless granted, and never a network. The exit code is 0 where the pro
 	return cmd
 }
 
-// guestLimits returns a function for each limit of --limit, which sets the limit in l.
-func guestLimits(l *guest.Limits) map[string]func(int64) {
-	asInt := func(to *int) func(int64) { return func(v int64) { *to = int(v) } }
-	asUint32 := func(to *uint32) func(int64) { return func(v int64) { *to = uint32(v) } }
-	asInt64 := func(to *int64) func(int64) { return func(v int64) { *to = v } }
-	return map[string]func(int64){
-		"module_bytes": asInt(&l.ModuleBytes), "functions": asInt(&l.Functions), "function_bytes": asInt(&l.FunctionBytes),
-		"memory_pages": asUint32(&l.MemoryPages), "table_elements": asUint32(&l.TableElements), "host_calls": asInt64(&l.HostCalls),
-		"stdout_bytes": asInt64(&l.StdoutBytes), "file_bytes": asInt64(&l.FileBytes), "open_files": asInt(&l.OpenFiles), "new_files": asInt(&l.NewFiles),
-		"log_bytes": asInt(&l.LogBytes), "descriptors": asInt(&l.Descriptors), "session_bytes": asInt(&l.SessionBytes), "session_tools": asInt(&l.SessionTools),
-		"sends": asInt(&l.Sends),
+// guestLimits returns pointers to the fields of l that --limit can set, by name.
+func guestLimits(l *guest.Limits) map[string]any {
+	return map[string]any{
+		"module_bytes": &l.ModuleBytes, "functions": &l.Functions, "function_bytes": &l.FunctionBytes,
+		"memory_pages": &l.MemoryPages, "table_elements": &l.TableElements, "host_calls": &l.HostCalls,
+		"stdout_bytes": &l.StdoutBytes, "file_bytes": &l.FileBytes, "open_files": &l.OpenFiles, "new_files": &l.NewFiles,
+		"log_bytes": &l.LogBytes, "descriptors": &l.Descriptors, "session_bytes": &l.SessionBytes, "session_tools": &l.SessionTools,
+		"sends": &l.Sends,
 	}
 }
 
@@ -101,20 +98,27 @@ func limitNames() []string { return slices.Sorted(maps.Keys(guestLimits(&guest.L
 // programLimits parses --limit.
 func (f *guestFlags) programLimits() (*guest.Limits, error) {
 	l := &guest.Limits{}
-	set := guestLimits(l)
+	limits := guestLimits(l)
 	for name, value := range text.ByName(f.Program.Limits) {
-		if set[name] == nil {
+		limit, most := limits[name], int64(1<<40)
+		if limit == nil {
 			return nil, usageError("--limit: no limit %q: %s", name, text.Suggest(name, limitNames(), "there are "+strings.Join(limitNames(), ", ")))
 		}
-		most := int64(1 << 40)
-		if name == "memory_pages" || name == "table_elements" {
+		if _, small := limit.(*uint32); small { // pages and elements
 			most = 1<<16 - 1
 		}
 		v, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || v < 1 || v > most {
 			return nil, usageError("--limit %s=%s: want a number from 1 to %d", name, value, most)
 		}
-		set[name](v)
+		switch limit := limit.(type) {
+		case *int:
+			*limit = int(v)
+		case *int64:
+			*limit = v
+		case *uint32:
+			*limit = uint32(v)
+		}
 	}
 	return l, nil
 }
@@ -200,11 +204,7 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	over, name, err := f.overrides(cmd)
-	if err != nil {
-		return err
-	}
-	cfg, err := loadConfig(configPath(cmd), over)
+	cfg, model, err := f.load(cmd)
 	if err != nil {
 		return err
 	}
@@ -212,8 +212,8 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	view := commandScreen(cmd)
-	opts, err := f.options(cmd, cfg, view)
+	h := &guestHost{guestFlags: f, cmd: cmd, cfg: cfg, log: log, view: commandScreen(cmd)}
+	opts, err := f.options(cmd, cfg, h.view)
 	if err != nil {
 		return err
 	}
@@ -222,85 +222,124 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	runStore, err := openStore(f.Store, readWrite)
-	if err != nil {
+	if h.store, err = openStore(f.Store, readWrite); err != nil {
 		return err
 	}
-	if runStore != nil {
-		defer joinClose(&err, runStore)
+	if h.store != nil {
+		defer joinClose(&err, h.store)
 	}
 	program, closeProgram, err := loadProgram(cmd, cfg, args[0], limits)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeProgram()) }()
-	given := &givenTools{}
-	defer given.close()
-	if err := given.open(cmd, f, cfg, log, view); err != nil {
-		return err
-	}
-	trail, err := app.OpenAudit(cfg, log)
-	if err != nil {
-		return err
-	}
-	if trail != nil {
-		defer joinClose(&err, trail)
-	}
-	note := func(text string) {
-		if !f.Quiet {
-			view.note(printable(text))
-		}
-	}
-	simOpts, err := app.SimOptions(cfg, f.Sim.Script, f.Sim.Replay)
-	if err != nil {
-		return err
-	}
-	models := &guestModels{cfg: cfg, fixed: name != "", note: note, build: func(wanted string) (*config.Model, lathe.Model, error) {
-		entry, err := f.modelEntry(cfg, cmp.Or(wanted, name))
-		if err != nil {
-			return nil, nil, err
-		}
-		model, err := app.NewModel(cfg, entry, &app.ModelOptions{Sim: simOpts, Log: log})
-		return entry, model, err
-	}}
-	first, err := models.choose("")
-	if err != nil {
-		return err
-	}
-	if isSimulated(first.ModelName) && name == "" && cfg.DefaultModel == "" {
-		note("no model is configured: the simulated " + first.ModelName + " answers; --base-url and --model reach a real one")
-	}
-	out := f.localSinks(cmd, cfg, view, log)
-	eng, err := guestEngine(out, runStore, trail, log)
-	if err != nil {
-		return err
-	}
-	runner, err := app.RunnerOptions(cfg, &app.CallOptions{Approver: f.approver(cmd.InOrStdin(), nil)(view), Audit: trail, Log: log})
-	if err != nil {
-		return err
-	}
-	host, err := guest.NewHost(first.Model, &guest.HostOptions{
-		Tools: given.set, Allow: append([]string{}, f.Tools...), Choose: models.choose, Retention: app.Retention(cfg), Engine: eng,
-		Runner: *runner,
-	})
+	defer joinClose(&err, h)
+	host, err := h.open(model)
 	if err != nil {
 		return err
 	}
 	outcome := program.Run(cmd.Context(), host, opts)
-	if werr := out.close(f.Metrics); werr != nil && cmd.Context().Err() == nil {
+	if werr := h.out.close(f.Metrics); werr != nil && cmd.Context().Err() == nil {
 		return &exitError{exitFailed, werr}
 	}
 	return guestEnded(cmd.Context(), outcome)
 }
 
-// guestEngine returns the engine of the runs of a program. runStore and trail may be nil.
-func guestEngine(out *outputs, runStore app.Store, trail *audit.Log, log *slog.Logger) (*engine.Engine, error) {
-	opts := &engine.Options{Sinks: out.all, Log: log}
-	if runStore != nil {
-		opts.Store = runStore
+// A guestHost has what the sends of a program use: models, tools, and the engine that runs the sends. open sets the fields
+// from set on.
+type guestHost struct {
+	*guestFlags
+	cmd   *cobra.Command
+	cfg   *config.Config
+	log   *slog.Logger
+	view  *screen
+	store app.Store // nil: runs are not stored; closed by the caller
+
+	set     *tool.Set // tools beside the program's own functions
+	modules *app.Modules
+	servers *app.Servers
+	trail   *audit.Log // nil: there is no audit log
+	out     *outputs
+}
+
+// open starts the tools and returns the host of the program. model is that of the command line, "": none. The caller must call Close, also
+// after an error.
+func (h *guestHost) open(model string) (guest.Host, error) {
+	if err := h.startTools(); err != nil {
+		return nil, err
 	}
-	if trail != nil {
-		opts.Audit = trail.Event
+	var err error
+	if h.trail, err = app.OpenAudit(h.cfg, h.log); err != nil {
+		return nil, err
+	}
+	models, err := h.models(model)
+	if err != nil {
+		return nil, err
+	}
+	first, err := models.choose("")
+	if err != nil {
+		return nil, err
+	}
+	if isSimulated(first.ModelName) && model == "" && h.cfg.DefaultModel == "" {
+		models.note("no model is configured: the simulated " + first.ModelName + " answers; --base-url and --model reach a real one")
+	}
+	h.out = h.localSinks(h.cmd, h.cfg, h.view, h.log)
+	eng, err := h.engine()
+	if err != nil {
+		return nil, err
+	}
+	approver := h.approver(h.cmd.InOrStdin(), nil)(h.view)
+	runner, err := app.RunnerOptions(h.cfg, &app.CallOptions{Approver: approver, Audit: h.trail, Log: h.log})
+	if err != nil {
+		return nil, err
+	}
+	return guest.NewHost(first.Model, &guest.HostOptions{
+		Tools: h.set, Allow: append([]string{}, h.Tools...), Choose: models.choose, Retention: app.Retention(h.cfg), Engine: eng,
+		Runner: *runner,
+	})
+}
+
+// Close closes what open has opened.
+func (h *guestHost) Close() (err error) {
+	if h.trail != nil {
+		err = h.trail.Close()
+	}
+	if h.servers != nil {
+		h.servers.Close()
+	}
+	if h.modules != nil {
+		h.modules.Close()
+	}
+	return err
+}
+
+// models returns the models of the sends. name is the model of the command line, "": none.
+func (h *guestHost) models(name string) (*guestModels, error) {
+	simOpts, err := app.SimOptions(h.cfg, h.Sim.Script, h.Sim.Replay)
+	if err != nil {
+		return nil, err
+	}
+	build := func(wanted string) (*config.Model, lathe.Model, error) {
+		entry, err := h.modelEntry(h.cfg, cmp.Or(wanted, name))
+		if err != nil {
+			return nil, nil, err
+		}
+		model, err := app.NewModel(h.cfg, entry, &app.ModelOptions{Sim: simOpts, Log: h.log})
+		return entry, model, err
+	}
+	note := func(text string) {
+		if !h.Quiet {
+			h.view.note(printable(text))
+		}
+	}
+	return &guestModels{cfg: h.cfg, fixed: name != "", build: build, note: note}, nil
+}
+
+// engine returns the engine of the sends.
+func (h *guestHost) engine() (*engine.Engine, error) {
+	opts := &engine.Options{Sinks: h.out.all, Log: h.log, Store: h.store}
+	if h.trail != nil {
+		opts.Audit = h.trail.Event
 	}
 	return engine.New(opts)
 }
@@ -331,58 +370,44 @@ func loadProgram(cmd *cobra.Command, cfg *config.Config, file string, limits *gu
 	return program, func() error { return errors.Join(program.Close(), rt.Close()) }, nil
 }
 
-// givenTools are the tools that sends of a program may use in addition to its functions.
-type givenTools struct {
-	set     *tool.Set
-	modules *app.Modules
-	servers *app.Servers
-}
-
-// close stops the servers and modules that open has started.
-func (g *givenTools) close() {
-	if g.servers != nil {
-		g.servers.Close()
-	}
-	if g.modules != nil {
-		g.modules.Close()
-	}
-}
-
-func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config, log *slog.Logger, view *screen) error {
-	for _, name := range slices.Concat(f.MCP.Servers, f.MCP.Default) {
-		if _, ok := cfg.Tools.MCP[name]; !ok {
-			return usageError("no MCP server %q: %s", name, text.Suggest(name, slices.Sorted(maps.Keys(cfg.Tools.MCP)), "tools.mcp in lathe.yaml names them"))
+// startTools starts the configured tools that the flags name, and their servers and modules.
+func (h *guestHost) startTools() (err error) {
+	configured := h.cfg.Tools.MCP
+	for _, name := range slices.Concat(h.MCP.Servers, h.MCP.Default) {
+		if configured[name] == nil {
+			return usageError("no MCP server %q: %s", name, text.Suggest(name, slices.Sorted(maps.Keys(configured)), "tools.mcp in lathe.yaml names them"))
 		}
 	}
-	all, err := app.NewToolSet(cfg)
+	all, err := app.NewToolSet(h.cfg)
 	if err != nil {
 		return err
 	}
-	if g.modules, err = app.StartModules(cmd.Context(), cfg, all, log); err != nil {
+	if h.modules, err = app.StartModules(h.cmd.Context(), h.cfg, all, h.log); err != nil {
 		return err
 	}
 	var tools []lathe.Tool
 	remote := []string{} // names of tools that only a server can have
-	for _, name := range f.Tools {
+	for _, name := range h.Tools {
 		if t, ok := all.Lookup(name); ok {
 			tools = append(tools, t)
 		} else {
 			remote = append(remote, name)
 		}
 	}
-	if g.set, err = tool.NewSetWithin(cfg.Limits(), tools...); err != nil {
-		return &exitError{exitConfig, app.Cause(err)}
+	if h.set, err = tool.NewSetWithin(h.cfg.Limits(), tools...); err != nil {
+		return exitCause(exitConfig, err)
 	}
-	if g.servers, err = startServers(cmd, cfg, g.set, &app.ServerOptions{Only: append(app.ServersOf(cfg, remote), f.MCP.Servers...), Log: log}, view.quiet); err != nil {
+	servers := append(app.ServersOf(h.cfg, remote), h.MCP.Servers...)
+	if h.servers, err = startServers(h.cmd, h.cfg, h.set, &app.ServerOptions{Only: servers, Log: h.log}, h.view.quiet); err != nil {
 		return err
 	}
 	for _, name := range remote {
-		if _, ok := g.set.Lookup(name); !ok {
+		if _, ok := h.set.Lookup(name); !ok {
 			return noTool("--tools: ", name, all)
 		}
 	}
-	for _, text := range g.servers.Warnings() {
-		view.warn(printable(text))
+	for _, text := range h.servers.Warnings() {
+		h.view.warn(printable(text))
 	}
 	return nil
 }

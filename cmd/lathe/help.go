@@ -116,15 +116,14 @@ func printFlags(w io.Writer, flags []*pflag.Flag) {
 	}
 	for i, f := range flags {
 		_, usage := pflag.UnquoteUsage(f)
-		if len(left[i]) > width {
-			fmt.Fprintf(w, "  %s\n", left[i])
-			left[i] = ""
+		form := left[i]
+		if len(form) > width {
+			fmt.Fprintf(w, "  %s\n", form)
+			form = ""
 		}
-		for n, line := range breakText(usage, helpWidth-width-4) {
-			if n > 0 {
-				left[i] = ""
-			}
-			fmt.Fprintf(w, "  %-*s  %s\n", width, left[i], line)
+		for _, line := range breakText(usage, helpWidth-width-4) {
+			fmt.Fprintf(w, "  %-*s  %s\n", width, form, line)
+			form = "" // beside the first line only
 		}
 	}
 }

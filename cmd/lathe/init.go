@@ -136,7 +136,7 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 		return nil, err
 	}
 	if f.NoCheck {
-		return doctor.NewProfile(target), nil
+		return doctor.NewProfile(*target), nil
 	}
 	report, err := examineModel(cmd.Context(), f.view, target, &doctor.Options{Quick: true})
 	if err != nil {
@@ -149,7 +149,7 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 	}
 	for _, finding := range report.Findings {
 		if finding.Severity != doctor.Note {
-			f.view.printLine("yellow", "!", printable(finding.Seen+" "+finding.Then))
+			f.view.warn(printable(finding.Seen + " " + finding.Then))
 		}
 	}
 	return &report.Profile, nil

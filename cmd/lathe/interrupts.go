@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 )
 
 // interrupts lets a command handle Ctrl-C itself.
 type interrupts struct {
-	mu     sync.Mutex
-	handle func() bool
+	handler atomic.Pointer[func() bool] // nil: the program is interrupted as usual
 }
 
 type interruptsKey struct{}
@@ -25,19 +24,12 @@ func onInterrupt(ctx context.Context, handle func() bool) (release func()) {
 	if !ok {
 		return func() {} // in a test
 	}
-	set := func(f func() bool) {
-		i.mu.Lock()
-		i.handle = f
-		i.mu.Unlock()
-	}
-	set(handle)
-	return func() { set(nil) }
+	i.handler.Store(&handle)
+	return func() { i.handler.Store(nil) }
 }
 
-// handled reports whether a command has handled Ctrl-C.
-func (i *interrupts) handled() bool {
-	i.mu.Lock()
-	handle := i.handle
-	i.mu.Unlock()
-	return handle != nil && handle()
+// handle calls the function of the command, if there is one, and reports whether it has handled Ctrl-C.
+func (i *interrupts) handle() bool {
+	handle := i.handler.Load()
+	return handle != nil && (*handle)()
 }

@@ -39,18 +39,15 @@ type jsonTerminal struct{ w io.Writer }
 // Write expects complete values: no character may be split between two writes.
 func (t jsonTerminal) Write(b []byte) (int, error) {
 	var out []byte
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		switch {
-		case r < utf8.RuneSelf && r != 0x7f || unicode.IsPrint(r) && r != utf8.RuneError:
-			out = append(out, b[i:i+n]...)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		default: // such characters occur only in strings
-			out = fmt.Appendf(out, `\u%04x`, r)
+	for _, r := range string(b) {
+		ascii := r < utf8.RuneSelf && r != 0x7f // JSON has escaped the control characters except DEL
+		if ascii || unicode.IsPrint(r) && r != utf8.RuneError {
+			out = utf8.AppendRune(out, r)
+			continue
 		}
-		i += n
+		for _, unit := range utf16.AppendRune(nil, r) { // r is in a string: other parts of JSON are ASCII
+			out = fmt.Appendf(out, `\u%04x`, unit)
+		}
 	}
 	if _, err := t.w.Write(out); err != nil {
 		return 0, err

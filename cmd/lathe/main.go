@@ -55,6 +55,9 @@ func exit(code int, format string, args ...any) error {
 	return &exitError{code, fmt.Errorf(format, args...)}
 }
 
+// exitCause returns an error that ends the program with an exit code and the cause of err, without the parts that are for programs.
+func exitCause(code int, err error) error { return &exitError{code, app.Cause(err)} }
+
 func failure(format string, args ...any) error { return exit(exitFailed, format, args...) }
 
 func usageError(format string, args ...any) error { return exit(exitUsage, format, args...) }
@@ -70,7 +73,7 @@ func main() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		for sig := range signals {
-			if sig == os.Interrupt && own.handled() {
+			if sig == os.Interrupt && own.handle() {
 				continue
 			}
 			signal.Stop(signals) // a second Ctrl-C ends the program at once

@@ -42,7 +42,7 @@ written over.`,
 
 // writeManual writes the manual pages of a command and its subcommands, and returns their number.
 func writeManual(cmd *cobra.Command, dir string) (n int, err error) {
-	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	name := pageName(cmd)
 	if err := os.WriteFile(filepath.Join(dir, name+".1"), manual(cmd), 0o644); err != nil { //nolint:gosec // pages are for every user
 		return 0, err
 	}
@@ -59,10 +59,13 @@ func writeManual(cmd *cobra.Command, dir string) (n int, err error) {
 	return n, nil
 }
 
+// pageName returns the name of the manual page of a command.
+func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
 // manual returns the manual page of a command, in the macros of man(7).
 func manual(cmd *cobra.Command) []byte {
 	var b bytes.Buffer
-	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	name := pageName(cmd)
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"%s\" \"Lathe\"\n", roff(strings.ToUpper(name)), roff(currentVersion().Version))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(strings.ToLower(cmd.Short[:1])+cmd.Short[1:]))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
@@ -79,11 +82,11 @@ func manual(cmd *cobra.Command) []byte {
 	}
 	var related []string
 	if cmd.HasParent() {
-		related = append(related, strings.ReplaceAll(cmd.Parent().CommandPath(), " ", "-"))
+		related = append(related, pageName(cmd.Parent()))
 	}
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
-			related = append(related, strings.ReplaceAll(c.CommandPath(), " ", "-"))
+			related = append(related, pageName(c))
 		}
 	}
 	if len(related) > 0 {

@@ -267,23 +267,23 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, s *mcp.Server, log *slog.L
 }
 
 // key returns the key of HTTP clients, or zero if none exists.
-func (f *mcpServeFlags) key() (secret.Secret, error) {
+func (f *mcpServeFlags) key() (key secret.Secret, err error) {
 	var text string
 	switch {
 	case f.KeyFile != "":
 		b, err := readFile(f.KeyFile, maxKeyFile)
 		if err != nil {
-			return secret.Secret{}, usageError("--key-file: %w", err)
+			return key, usageError("--key-file: %w", err)
 		}
 		text = string(b)
 	case f.KeyEnv != "":
 		text = os.Getenv(f.KeyEnv)
 	default:
-		return secret.Secret{}, nil
+		return key, nil
 	}
 	text = strings.TrimRight(text, "\r\n")
 	if len(text) < minKey {
-		return secret.Secret{}, usageError("the key has %d characters, and at least %d are wanted: `openssl rand -hex 32` makes one", len(text), minKey)
+		return key, usageError("the key has %d characters, and at least %d are wanted: `openssl rand -hex 32` makes one", len(text), minKey)
 	}
 	return secret.New(text), nil
 }

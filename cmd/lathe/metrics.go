@@ -12,15 +12,14 @@ import (
 func scrape(m *observe.Metrics) []byte {
 	w := &memoryResponse{header: http.Header{}}
 	m.Handler().ServeHTTP(w, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/metrics"}, Header: http.Header{}})
-	return w.body.Bytes()
+	return w.Bytes()
 }
 
-// A memoryResponse is a response writer that stores the response in memory.
+// A memoryResponse is a response writer that stores the response in memory: the body in the buffer.
 type memoryResponse struct {
+	bytes.Buffer
 	header http.Header
-	body   bytes.Buffer
 }
 
-func (m *memoryResponse) Header() http.Header         { return m.header }
-func (m *memoryResponse) Write(b []byte) (int, error) { return m.body.Write(b) }
-func (m *memoryResponse) WriteHeader(int)             {}
+func (m *memoryResponse) Header() http.Header { return m.header }
+func (m *memoryResponse) WriteHeader(int)     {}

@@ -129,13 +129,15 @@ func (j *parseJob) parse(dst wire.JSON, text string) wire.JSON {
 
 // pieces yields the pieces of a text.
 func (j *parseJob) pieces(text string) iter.Seq[string] {
+	size := cmp.Or(j.cut, len(text))
 	return func(yield func(string) bool) {
-		for text := text; text != ""; {
-			size := min(len(text), cmp.Or(j.cut, len(text)))
-			if !yield(text[:size]) {
+		rest := text
+		for rest != "" {
+			piece := rest[:min(size, len(rest))]
+			if !yield(piece) {
 				return
 			}
-			text = text[size:]
+			rest = rest[len(piece):]
 		}
 	}
 }
@@ -169,8 +171,10 @@ func appendParsed(dst wire.JSON, m lathe.Message, failures []dialect.Failure) wi
 
 func appendParsedCall(dst wire.JSON, c *lathe.ToolCall) wire.JSON {
 	args, mended := c.Arguments, ""
-	if object, how, ok := rawjson.RepairObject(bytes.TrimSpace([]byte(args))); ok && !c.Incomplete && !rawjson.IsObject([]byte(args), rawjson.Limits{}) {
-		args, mended = string(object), how
+	if !c.Incomplete && !rawjson.IsObject([]byte(args), rawjson.Limits{}) {
+		if object, how, ok := rawjson.RepairObject(bytes.TrimSpace([]byte(args))); ok {
+			args, mended = string(object), how
+		}
 	}
 	return dst.Next().Lit("{").Fields("id", c.ID, "name", c.Name, "arguments", args, "repair", wire.Optional(mended), "incomplete", c.Incomplete).Lit("}")
 }
@@ -194,17 +198,16 @@ func parseBatch(in io.Reader, out io.Writer, job *parseJob) error {
 // parseLine parses the text of one line of a batch, such as {"id":1,"dialect":"hermes","text":"Hello"}. After an error, the result has its
 // text.
 func parseLine(line []byte, job *parseJob) ([]byte, error) {
-	members, lineErr := lineMembers(line, "id", "dialect", "text", "prefix", "tools")
-	id, err := lineID(members)
-	if err != nil {
-		err = fmt.Errorf("id: %w", err)
-	}
-	err = cmp.Or(err, lineErr)
+	members, err := lineMembers(line, "id", "dialect", "text", "prefix", "tools")
+	id, idErr := lineID(members)
+	out := wire.JSON("{").Val("id", id)
 	var text string
-	if err == nil {
+	switch {
+	case idErr != nil:
+		err = fmt.Errorf("id: %w", idErr)
+	case err == nil:
 		job, text, err = job.forLine(members)
 	}
-	out := wire.JSON("{").Val("id", id)
 	if err != nil {
 		return out.Str("error", err.Error()).Lit("}"), err
 	}
@@ -216,13 +219,14 @@ func (j *parseJob) forLine(members map[string][]byte) (job *parseJob, text strin
 	job = new(*j)
 	texts := map[string]string{}
 	for _, name := range []string{"dialect", "text", "prefix"} {
-		switch raw := members[name]; {
-		case raw == nil || string(raw) == "null":
-		case raw[0] != '"':
-			return nil, "", errors.New(name + " is no string")
-		default:
-			texts[name] = string(rawjson.AppendUnquoteLossy(nil, raw))
+		raw := members[name]
+		if raw == nil || string(raw) == "null" {
+			continue
 		}
+		if raw[0] != '"' {
+			return nil, "", errors.New(name + " is no string")
+		}
+		texts[name] = rawjson.Text(raw)
 	}
 	if members["text"] == nil {
 		return nil, "", errors.New("there is no text")
@@ -280,7 +284,7 @@ func parsedTools(raw []byte) ([]*lathe.ToolSpec, error) {
 
 func parsedTool(raw []byte) (*lathe.ToolSpec, error) {
 	if raw[0] == '"' {
-		return &lathe.ToolSpec{Name: string(rawjson.AppendUnquoteLossy(nil, raw))}, nil
+		return &lathe.ToolSpec{Name: rawjson.Text(raw)}, nil
 	}
 	if raw[0] != '{' {
 		return nil, errors.New("neither a name nor an object")
@@ -292,7 +296,7 @@ func parsedTool(raw []byte) (*lathe.ToolSpec, error) {
 	if !ok || name[0] != '"' {
 		return nil, errors.New("it has no name")
 	}
-	t := &lathe.ToolSpec{Name: string(rawjson.AppendUnquoteLossy(nil, name))}
+	t := &lathe.ToolSpec{Name: rawjson.Text(name)}
 	for _, key := range []string{"parameters", "input_schema", "schema"} {
 		if schema, ok := rawjson.Get(raw, key); ok && schema[0] == '{' {
 			t.Schema = slices.Clone(schema)

@@ -151,46 +151,57 @@ func helpCommand() *cobra.Command {
 }
 
 // requireSubcommand makes each command that only groups subcommands return an error that lists them and suggests the closest name. It also
-// wraps errors of a command's work, to distinguish them from errors in the command line.
+// adds exit codes to the errors of a command's work, to distinguish them from errors in the command line.
 func requireSubcommand(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false // the help text lists flags in the order of definition
 	if cmd.HasSubCommands() && !worksItself(cmd) {
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			var names []string
-			for _, c := range cmd.Commands() {
-				if c.IsAvailableCommand() || c.Name() == "help" {
-					names = append(names, c.Name())
-				}
-			}
-			switch {
-			case len(args) > 0:
-				return usageError("unknown command %q: %s", args[0], text.Suggest(args[0], names, cmd.CommandPath()+" has "+strings.Join(names, ", ")))
-			case cmd.HasParent():
-				return usageError("%s needs a command: %s", cmd.CommandPath(), strings.Join(names, ", "))
-			}
-			return nil
-		}
+		cmd.Args = missingSubcommand
 		if cmd.RunE == nil && cmd.Run == nil {
 			cmd.RunE = func(*cobra.Command, []string) error { return nil }
 		}
 	}
-	if work := cmd.RunE; work != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			err := work(cmd, args)
-			var e *exitError
-			switch {
-			case err == nil:
-				return nil
-			case cmd.Context().Err() != nil && (!errors.As(err, &e) || e.code != exitInterrupted):
-				return errInterrupted
-			case errors.As(err, &e):
-				return err
-			}
-			return workError(err)
-		}
+	if cmd.RunE != nil {
+		cmd.RunE = withExitCode(cmd.RunE)
 	}
 	for _, c := range cmd.Commands() {
 		requireSubcommand(c)
+	}
+}
+
+// missingSubcommand returns the error for a command that only groups subcommands. The root without arguments prints the help text instead.
+func missingSubcommand(cmd *cobra.Command, args []string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			names = append(names, c.Name())
+		}
+	}
+	switch {
+	case len(args) > 0:
+		return usageError("unknown command %q: %s", args[0], text.Suggest(args[0], names, cmd.CommandPath()+" has "+strings.Join(names, ", ")))
+	case cmd.HasParent():
+		return usageError("%s needs a command: %s", cmd.CommandPath(), strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// withExitCode returns work with an exit code for each of its errors. Any error after an interruption is that of the interruption.
+func withExitCode(work func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := work(cmd, args)
+		var e *exitError
+		hasCode := errors.As(err, &e)
+		switch {
+		case err == nil:
+			return nil
+		case hasCode && e.code == exitInterrupted:
+			return err
+		case cmd.Context().Err() != nil:
+			return errInterrupted
+		case hasCode:
+			return err
+		}
+		return workError(err)
 	}
 }
 

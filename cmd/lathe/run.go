@@ -111,38 +111,26 @@ func (f *runFlags) with(cmd *cobra.Command) *cobra.Command {
 // commandLineModel is the name of the model entry for --base-url.
 const commandLineModel = config.CommandLineModel
 
+// load reads the configuration with the flags applied, and returns the name of the model to use.
+func (f *runFlags) load(cmd *cobra.Command) (cfg *config.Config, model string, err error) {
+	over, model, err := f.overrides(cmd)
+	if err == nil {
+		cfg, err = loadConfig(configPath(cmd), over)
+	}
+	return cfg, model, err
+}
+
 // overrides converts flags into settings, and returns the name of the model to use.
 func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model string, err error) {
+	if err := f.check(cmd); err != nil {
+		return nil, "", err
+	}
 	over = settingOverrides(cmd)
-	set := func(from, key, value string) {
-		over = append(over, config.Override{From: from, Key: "models." + commandLineModel + "." + key, Value: value})
-	}
-	if f.NoContent && !f.JSON {
-		return nil, "", usageError("--no-content goes with --json")
-	}
-	if f.KeyFile != "" && f.KeyEnv != "" {
-		return nil, "", usageError("give one of --key-file and --key-env")
-	}
-	if f.ClientTimeout < 0 || f.ClientTimeout == 0 && cmd.Flags().Changed("client-timeout") {
-		return nil, "", usageError("--client-timeout wants a time above 0, such as 30s")
-	}
-	if f.BaseURL == "" && f.Wire != "" {
-		return nil, "", usageError("--wire goes with --base-url; a configured model has its wire in lathe.yaml")
-	}
 	if f.BaseURL == "" {
-		if f.KeyFile != "" || f.KeyEnv != "" {
-			return nil, "", usageError("--key-file and --key-env go with --base-url; a configured model has its key in lathe.yaml")
-		}
 		return over, f.Model, nil
 	}
-	if host, _, ok := strings.Cut(f.BaseURL, "://"); !ok && host != "" {
-		return nil, "", usageError("--base-url %s: an address begins with http:// or https://; did you mean http://%s?", printable(f.BaseURL), printable(strings.TrimSuffix(f.BaseURL, "/v1")+"/v1"))
-	}
-	if f.Model == "" {
-		return nil, "", usageError("--base-url needs --model: the name of a model on that server; GET %s/models lists them", printable(strings.TrimSuffix(f.BaseURL, "/")))
-	}
-	if err := f.checkKey(); err != nil {
-		return nil, "", err
+	set := func(from, key, value string) {
+		over = append(over, config.Override{From: from, Key: "models." + commandLineModel + "." + key, Value: value})
 	}
 	set("--base-url", "base_url", f.BaseURL)
 	set("--model", "model", f.Model)
@@ -160,6 +148,36 @@ func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model 
 		set("--key-env", "key", "${"+f.KeyEnv+"}")
 	}
 	return over, commandLineModel, nil
+}
+
+// check returns a usage error for flags that contradict each other or that are incomplete.
+func (f *runFlags) check(cmd *cobra.Command) error {
+	switch {
+	case f.NoContent && !f.JSON:
+		return usageError("--no-content goes with --json")
+	case f.KeyFile != "" && f.KeyEnv != "":
+		return usageError("give one of --key-file and --key-env")
+	case f.ClientTimeout < 0 || f.ClientTimeout == 0 && cmd.Flags().Changed("client-timeout"):
+		return usageError("--client-timeout wants a time above 0, such as 30s")
+	case f.BaseURL != "":
+		return f.checkServer()
+	case f.Wire != "":
+		return usageError("--wire goes with --base-url; a configured model has its wire in lathe.yaml")
+	case f.KeyFile+f.KeyEnv != "":
+		return usageError("--key-file and --key-env go with --base-url; a configured model has its key in lathe.yaml")
+	}
+	return nil
+}
+
+// checkServer checks the flags that describe the server at --base-url.
+func (f *runFlags) checkServer() error {
+	switch {
+	case !strings.Contains(f.BaseURL, "://"):
+		return usageError("--base-url %s: an address begins with http:// or https://; did you mean http://%s?", printable(f.BaseURL), printable(strings.TrimSuffix(f.BaseURL, "/v1")+"/v1"))
+	case f.Model == "":
+		return usageError("--base-url needs --model: the name of a model on that server; GET %s/models lists them", printable(strings.TrimSuffix(f.BaseURL, "/")))
+	}
+	return f.checkKey()
 }
 
 // checkKey returns an error about the flags that name a key, in terms of the flags instead of references.
@@ -243,11 +261,7 @@ type openSession struct {
 
 // openSession opens a session with the model that the flags select. The caller must close it.
 func (f *runFlags) openSession(cmd *cobra.Command, runStore app.Store, approver func(*screen) lathe.Approver) (*openSession, error) {
-	over, name, err := f.overrides(cmd)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := loadConfig(configPath(cmd), over)
+	cfg, name, err := f.load(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -296,25 +310,26 @@ func (f *runFlags) openSession(cmd *cobra.Command, runStore app.Store, approver 
 // run.
 func (f *runFlags) runSession(cmd *cobra.Command, runStore app.Store, approver func(*screen) lathe.Approver,
 	do func(s *app.Session, target string) (*event.Result, error)) error {
+	ctx := cmd.Context()
 	s, err := f.openSession(cmd, runStore, approver)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.Close(cmd.Context()) }() // each line of the audit log was written with its event
+	defer func() { _ = s.Close(ctx) }() // each line of the audit log was written with its event
 	res, err := do(s.Session, s.entry.Name)
-	if cerr := s.Compact(cmd.Context()); cerr != nil {
+	if cerr := s.Compact(ctx); cerr != nil {
 		return cerr
 	}
-	if werr := s.out.close(f.Metrics); werr != nil && cmd.Context().Err() == nil {
+	if werr := s.out.close(f.Metrics); werr != nil && ctx.Err() == nil {
 		return &exitError{exitFailed, werr}
 	}
 	if res == nil { // the run was neither started nor resumed
-		return &exitError{exitFailed, app.Cause(err)}
+		return exitCause(exitFailed, err)
 	}
 	if res.Blank != "" && !f.Quiet {
 		s.out.view.note("the answer is blank: " + blankCause(res.Blank))
 	}
-	return f.ended(cmd.Context(), res, err, s.out.view)
+	return f.ended(ctx, res, err, s.out.view)
 }
 
 // modelAdvice returns the error for a model that is not configured with the next step, unless the error suggests a name.

@@ -15,7 +15,6 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/loop"
@@ -357,9 +356,13 @@ func runsCallsCommand() *cobra.Command {
 	}, &f)
 }
 
+// storeError returns the error of a store in the words of the commands, and nil for nil.
 func storeError(err error) error {
+	if err == nil {
+		return nil
+	}
 	if lathe.CodeOf(err) == lathe.CodeNotFound {
 		err = errors.New("there is no such run; `lathe runs list` shows them")
 	}
-	return &exitError{exitFailed, app.Cause(err)}
+	return exitCause(exitFailed, err)
 }

@@ -23,9 +23,13 @@ import (
 
 // givenAnswer is an approver that returns the user's answer for the named calls; other calls keep waiting.
 type givenAnswer struct {
+	answer lathe.Approval
+
+	// Before the run is resumed, give sets one of these for the call: the digest of its approval or, if the client executes it, its result.
 	digests map[string]bool
-	answer  lathe.Approval
-	wrong   error // error of edited arguments: then no call was answered
+	results map[string]lathe.Output
+
+	wrong error // error of edited arguments, set by Approve: then no call was answered
 }
 
 // Approve returns the answer for calls whose digest is in digests, else [lathe.ErrPending].
@@ -131,33 +135,37 @@ const reasonAnswered = "answered_by_user"
 func (a *runAnswer) answerInStore(cmd *cobra.Command, runID, call string) error {
 	a.answer.By = cmp.Or(a.By, "command line")
 	given := &givenAnswer{answer: a.answer}
-	var results map[string]lathe.Output
-	resume := func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
-		return e.Resume(cmd.Context(), l, runID, results)
-	}
 	err := a.resumeFromStore(cmd, runID, func(state *loop.State) (lathe.Approver, error) {
-		var open []openCallView
-		for i := range state.Open {
-			v := viewOf(&state.Open[i])
-			if v.State != "awaiting_approval" && state.Paused == lathe.ReasonAwaitingToolResults {
-				v.State = "awaiting_result"
-			}
-			open = append(open, v)
-		}
-		o, err := a.choose(open, call)
-		if err != nil {
-			return nil, err
-		}
-		if o.State == "awaiting_result" {
-			results = map[string]lathe.Output{o.ID: {Data: a.answer.Result}}
-		}
-		given.digests = map[string]bool{o.Digest: true}
-		return given, nil
-	}, resume)
+		return given, a.give(given, state, call)
+	}, func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
+		return e.Resume(cmd.Context(), l, runID, given.results)
+	})
 	if given.wrong != nil {
 		return usageError("--edit: %w; nothing was approved, the call waits on", given.wrong)
 	}
 	return err
+}
+
+// give sets the call that given answers.
+func (a *runAnswer) give(given *givenAnswer, state *loop.State, call string) error {
+	var open []openCallView
+	for i := range state.Open {
+		v := viewOf(&state.Open[i])
+		if v.State != "awaiting_approval" && state.Paused == lathe.ReasonAwaitingToolResults {
+			v.State = "awaiting_result"
+		}
+		open = append(open, v)
+	}
+	o, err := a.choose(open, call)
+	if err != nil {
+		return err
+	}
+	if o.State == "awaiting_result" {
+		given.results = map[string]lathe.Output{o.ID: {Data: a.answer.Result}}
+	} else {
+		given.digests = map[string]bool{o.Digest: true}
+	}
+	return nil
 }
 
 // choose returns the call to answer: the named one, or the only one.
@@ -166,11 +174,16 @@ func (a *runAnswer) choose(open []openCallView, call string) (*openCallView, err
 	if a.answer.ReasonCode == reasonAnswered {
 		states = append(states, "awaiting_result")
 	}
-	var waits []*openCallView
+	var chosen *openCallView
 	var ids []string
 	for i := range open {
-		if slices.Contains(states, open[i].State) {
-			waits, ids = append(waits, &open[i]), append(ids, open[i].ID)
+		o := &open[i]
+		if !slices.Contains(states, o.State) {
+			continue
+		}
+		ids = append(ids, o.ID)
+		if call == "" || call == o.ID {
+			chosen = o
 		}
 	}
 	switch {
@@ -178,21 +191,19 @@ func (a *runAnswer) choose(open []openCallView, call string) (*openCallView, err
 		return nil, failure("no call of the run waits for an approval")
 	case call == "" && len(ids) > 1:
 		return nil, usageError("%d calls wait: name one of %s", len(ids), strings.Join(ids, ", "))
-	case call == "":
-		return waits[0], nil
+	case chosen == nil:
+		return nil, usageError("no call %q waits: %s", call, text.Suggest(call, ids, "there is "+strings.Join(ids, ", ")))
 	}
-	if i := slices.Index(ids, call); i >= 0 {
-		return waits[i], nil
-	}
-	return nil, usageError("no call %q waits: %s", call, text.Suggest(call, ids, "there is "+strings.Join(ids, ", ")))
+	return chosen, nil
 }
 
 // atDaemon sends the answer for a call to a gateway, and shows the run until it waits or has ended.
 func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call string) error {
+	ctx := cmd.Context()
 	if a.By != "" {
 		return usageError("--by goes with --store: a gateway records the name of the key")
 	}
-	d, err := c.show(cmd.Context(), runID)
+	d, err := c.show(ctx, runID)
 	if err != nil {
 		return err
 	}
@@ -207,15 +218,15 @@ func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call st
 		return err
 	}
 	if a.answer.Arguments != nil {
-		if err := c.checkEdited(cmd.Context(), o.Tool, a.answer.Arguments); err != nil {
+		if err := c.checkEdited(ctx, o.Tool, a.answer.Arguments); err != nil {
 			return err
 		}
 	}
 	if o.State == "awaiting_result" {
-		err = c.call(cmd.Context(), "POST", "/api/runs/"+runID+"/tool_results",
+		err = c.call(ctx, "POST", "/api/runs/"+runID+"/tool_results",
 			map[string]any{"results": []any{map[string]any{"tool_call_id": o.ID, "content": a.answer.Result}}}, nil)
 	} else {
-		err = c.decide(cmd.Context(), runID, o, a.decision())
+		err = c.decide(ctx, runID, o, decisionOf(&a.answer, a.reason))
 	}
 	if err != nil || a.NoWait {
 		return err
@@ -239,24 +250,24 @@ func (d *runDetail) decided(call string) *decisionView {
 	return nil
 }
 
-// decision returns the body of the request that answers the approval.
-func (a *runAnswer) decision() map[string]any {
-	body := map[string]any{"decision": "deny"}
+// decisionOf returns the body of the request with an answer. reason is the code of a denial, "": none.
+func decisionOf(answer *lathe.Approval, reason string) map[string]any {
 	switch {
-	case a.answer.Result != nil:
-		body["decision"], body["result"] = "answer", a.answer.Result
-	case a.answer.Arguments != nil:
-		body["decision"], body["arguments"] = "edit", a.answer.Arguments
-	case a.answer.Approved:
-		body["decision"] = "approve"
-	case a.reason != "":
-		body["reason"] = a.reason
+	case answer.Result != nil:
+		return map[string]any{"decision": "answer", "result": answer.Result}
+	case answer.Arguments != nil:
+		return map[string]any{"decision": "edit", "arguments": answer.Arguments}
+	case answer.Approved:
+		return map[string]any{"decision": "approve"}
+	case reason != "":
+		return map[string]any{"decision": "deny", "reason": reason}
 	}
-	return body
+	return map[string]any{"decision": "deny"}
 }
 
 // follow shows the events of a run on a gateway with ids above after, until the run is suspended or has ended.
 func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, after int64) error {
+	ctx := cmd.Context()
 	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, f.Format)
 	if err != nil {
 		return err
@@ -266,7 +277,7 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 	view.wholeTurns = true // earlier deltas of the turn were missed
 	out := f.sinks(cmd, view, log)
 	shown := false // the text of the last turn has been shown
-	err = c.events(cmd.Context(), runID, after, followPause, func(e *event.Event) error {
+	err = c.events(ctx, runID, after, followPause, func(e *event.Event) error {
 		switch d := e.Data.(type) {
 		case *event.ModelCallFinished:
 			shown = d.Message != nil && d.Message.Text() != ""
@@ -279,7 +290,7 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 		default: // contains no text
 		}
 		for _, s := range out.all {
-			s.Emit(cmd.Context(), *e)
+			s.Emit(ctx, *e)
 		}
 		return nil
 	})
@@ -288,13 +299,13 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 		cmd.PrintErrln("note: the call is answered; the run is of another key")
 		return nil
 	}
-	if cmd.Context().Err() != nil {
+	if ctx.Err() != nil {
 		cmd.PrintErrf("note: the run goes on: lathe runs show %s%s\n", runID, c.flag)
 	}
 	if err != nil {
 		return err
 	}
-	d, err := c.show(cmd.Context(), runID)
+	d, err := c.show(ctx, runID)
 	if err != nil {
 		return err
 	}
@@ -304,7 +315,7 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 	if d.Status == "parked" {
 		cmd.PrintErrf("note: %s; see it: lathe runs show %s%s\n", count(len(d.Pending), "call")+" waits", runID, c.flag)
 	}
-	return f.ended(cmd.Context(), &event.Result{Reason: d.Reason}, fmt.Errorf("the run is %s", d.Status), nil)
+	return f.ended(ctx, &event.Result{Reason: d.Reason}, fmt.Errorf("the run is %s", d.Status), nil)
 }
 
 func runsResumeCommand() *cobra.Command {
@@ -335,23 +346,23 @@ func runsCancelCommand() *cobra.Command {
 	return f.with(&cobra.Command{
 		Use: "cancel RUN", Short: "End a run that waits, or whose process ended; a gateway's also while it goes on", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cancelled := false
+			ctx, cancelled := cmd.Context(), false
 			cancel := func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
-				res, err := e.Cancel(cmd.Context(), l, args[0])
+				res, err := e.Cancel(ctx, l, args[0])
 				cancelled = res != nil && res.Reason == lathe.ReasonCancelled
 				return res, err
 			}
 			err := f.storeOrDaemon(cmd, func() error { return f.resumeFromStore(cmd, args[0], nil, cancel) },
 				func(c *daemonClient) error {
 					var d runDetail
-					err := c.call(cmd.Context(), "POST", "/api/runs/"+args[0]+"/cancel", nil, &d)
+					err := c.call(ctx, "POST", "/api/runs/"+args[0]+"/cancel", nil, &d)
 					cancelled = err == nil && d.Reason == lathe.ReasonCancelled
 					if err == nil && !cancelled {
 						cmd.PrintErrf("note: the run ends when it has done what it does now: lathe runs show %s%s\n", args[0], c.flag)
 					}
 					return err
 				})
-			if cancelled && cmd.Context().Err() == nil {
+			if cancelled && ctx.Err() == nil {
 				return nil // the user has requested the cancellation
 			}
 			return err

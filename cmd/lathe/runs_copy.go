@@ -120,7 +120,9 @@ func (c *copying) all(ctx context.Context) error {
 func dryCopy(cmd *cobra.Command, src app.Store, to string) (err error) {
 	dst, err := openStore(to, readOnly)
 	if err != nil {
-		if kind, path, perr := app.ParseStoreName(to, "--to"); perr != nil || kind != "sqlite" || exists(path) {
+		kind, path, nameErr := app.ParseStoreName(to, "--to")
+		isNew := nameErr == nil && kind == "sqlite" && !exists(path)
+		if !isNew {
 			return err
 		}
 	}

@@ -23,8 +23,11 @@ type removal struct {
 	DryRun    bool   `flag:"dry-run" usage:"say how many runs would be removed, and remove none"`
 
 	run string // exactly one of run, Session and Principal is set
-	n   int    // number of runs to remove; -1: unknown
+	n   int    // number of runs to remove, or unknownRuns; set before confirm is called
 }
+
+// unknownRuns is the number of runs to remove if a gateway does not tell it: it lists only the runs of the key.
+const unknownRuns = -1
 
 func runsDeleteCommand() *cobra.Command {
 	var r removal
@@ -52,10 +55,9 @@ wants --yes. --dry-run says how many runs would be removed, and removes none.`,
 			if len(args) == 1 {
 				r.run = args[0]
 			}
-			if !r.Yes && !r.DryRun {
-				if !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.ErrOrStderr()) {
-					return usageError("remove %s for good? give --yes: standard input is not a terminal", r.what())
-				}
+			asks, canAsk := !r.Yes && !r.DryRun, isTerminal(cmd.InOrStdin()) && isTerminal(cmd.ErrOrStderr())
+			if asks && !canAsk {
+				return usageError("remove %s for good? give --yes: standard input is not a terminal", r.what())
 			}
 			return r.storeOrDaemon(cmd, r.Store, func() error { return r.fromStore(cmd) }, func(c *daemonClient) error { return r.fromDaemon(cmd, c) })
 		},
@@ -74,10 +76,11 @@ func (r *removal) what() string {
 	}
 }
 
-// confirm reports whether the counted runs are to be removed: it asks the user or, with --dry-run, prints the number.
+// confirm asks the user whether the counted runs are to be removed, unless --yes is given. With --dry-run it prints their number and returns
+// false.
 func (r *removal) confirm(cmd *cobra.Command) (bool, error) {
 	if r.DryRun {
-		if r.n < 0 {
+		if r.n == unknownRuns {
 			return false, usageError("--dry-run --principal goes with --store: a gateway lists the runs of the key")
 		}
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s would be removed\n", count(r.n, "run"))
@@ -87,20 +90,20 @@ func (r *removal) confirm(cmd *cobra.Command) (bool, error) {
 		return true, nil
 	}
 	what := r.what()
-	if r.run == "" && r.n >= 0 {
+	if r.run == "" && r.n != unknownRuns {
 		what += ", " + count(r.n, "run") + ","
 	}
-	if !agreed(cmd, "remove "+what+" for good?") {
+	if !askYesNo(cmd, "remove "+what+" for good?") {
 		return false, failure("nothing was removed")
 	}
 	return true, nil
 }
 
 func (r *removal) report(cmd *cobra.Command) {
-	switch {
-	case r.n < 0:
+	switch r.n {
+	case unknownRuns:
 		cmd.PrintErrf("note: %s were removed\n", r.what())
-	case r.n == 1:
+	case 1:
 		cmd.PrintErrln("note: 1 run was removed")
 	default:
 		cmd.PrintErrf("note: %d runs were removed\n", r.n)
@@ -109,44 +112,48 @@ func (r *removal) report(cmd *cobra.Command) {
 
 // fromDaemon removes the runs through the API.
 func (r *removal) fromDaemon(cmd *cobra.Command, c *daemonClient) error {
-	ctx, path := cmd.Context(), ""
+	ctx := cmd.Context()
+	path := "/api/principals/" + url.PathEscape(r.Principal)
+	r.n = unknownRuns
+	var err error
 	switch {
 	case r.run != "":
 		path, r.n = "/api/runs/"+url.PathEscape(r.run), 1
-		if _, err := c.show(ctx, r.run); err != nil {
-			return err
-		}
+		_, err = c.show(ctx, r.run)
 	case r.Session != "":
-		path, r.n = "/api/sessions/"+url.PathEscape(r.Session), 0
-		f := store.RunFilter{SessionID: r.Session, Limit: maxListed}
-		for {
-			rows, next, err := c.list(ctx, &f, &store.RunQuery{})
-			if err != nil {
-				return err
-			}
-			if r.n += len(rows); next == "" {
-				break
-			}
-			f.After = next
-		}
-	default:
-		path, r.n = "/api/principals/"+url.PathEscape(r.Principal), -1
+		path = "/api/sessions/" + url.PathEscape(r.Session)
+		r.n, err = c.countSession(ctx, r.Session)
+	}
+	if err != nil {
+		return err
 	}
 	if ok, err := r.confirm(cmd); !ok {
 		return err
 	}
-	err := c.call(ctx, "DELETE", path, nil, nil)
-	if err == nil {
+	if err = c.call(ctx, "DELETE", path, nil, nil); err == nil {
 		r.report(cmd)
 	}
 	return err
 }
 
+// countSession returns the number of runs of a session.
+func (c *daemonClient) countSession(ctx context.Context, id string) (n int, err error) {
+	f := store.RunFilter{SessionID: id, Limit: maxListed}
+	for {
+		rows, next, err := c.list(ctx, &f, &store.RunQuery{})
+		n += len(rows)
+		if err != nil || next == "" {
+			return n, err
+		}
+		f.After = next
+	}
+}
+
 // maxListed is the number of runs in one request.
 const maxListed = 100
 
-// agreed reports whether the user at the terminal answers yes.
-func agreed(cmd *cobra.Command, question string) bool {
+// askYesNo asks a question and reports whether the user at the terminal answers yes.
+func askYesNo(cmd *cobra.Command, question string) bool {
 	cmd.PrintErrf("%s [y/N] ", question)
 	line, _ := bufio.NewReader(interruptible(cmd.Context(), cmd.InOrStdin())).ReadString('\n') // the end of input counts as no
 	line = strings.ToLower(strings.TrimSpace(line))

@@ -76,8 +76,8 @@ func (f *replayFlags) replay(cmd *cobra.Command, args []string) error {
 	if lines != nil && lines.Err() != nil {
 		return failure("writing events: %w", lines.Err())
 	}
-	if cmd.Context().Err() != nil {
-		return cmd.Context().Err()
+	if err := cmd.Context().Err(); err != nil {
+		return err
 	}
 	return f.printResult(cmd, r, res)
 }
@@ -92,7 +92,7 @@ func (f *replayFlags) loop(cfg *config.Config, set *tool.Set, r *replay.Record, 
 	if f.Tools == "recorded" {
 		var err error
 		if set, err = r.StandIns(set, cfg.Limits()); err != nil {
-			return nil, &exitError{exitConfig, app.Cause(err)}
+			return nil, exitCause(exitConfig, err)
 		}
 	}
 	opts, err := app.RunnerOptions(cfg, &app.CallOptions{Approver: p.Approver, Log: log})
@@ -106,11 +106,11 @@ func (f *replayFlags) loop(cfg *config.Config, set *tool.Set, r *replay.Record, 
 	}
 	runner, err := tool.NewRunner(set, opts)
 	if err != nil {
-		return nil, &exitError{exitConfig, app.Cause(err)}
+		return nil, exitCause(exitConfig, err)
 	}
 	l, err := loop.New(p.Model, runner, &loop.Options{Settings: settings, Limits: cfg.Limits(), Policy: opts.Policy, Overrides: given, Retention: keep, Now: p.Now})
 	if err != nil {
-		return nil, &exitError{exitConfig, app.Cause(err)}
+		return nil, exitCause(exitConfig, err)
 	}
 	return l, nil
 }

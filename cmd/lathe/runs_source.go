@@ -105,10 +105,7 @@ func (s *storedRuns) close() error { return s.store.Close() }
 
 func (s *storedRuns) list(ctx context.Context, f *store.RunFilter, q *store.RunQuery) ([]store.RunSummary, string, error) {
 	rows, next, _, err := store.Find(ctx, s.store, f, q)
-	if err != nil {
-		return nil, "", storeError(err)
-	}
-	return rows, next, nil
+	return rows, next, storeError(err)
 }
 
 func (s *storedRuns) waiting(ctx context.Context, f *store.RunFilter) ([]waitingRow, string, error) {
@@ -158,10 +155,7 @@ func (s *storedRuns) show(ctx context.Context, runID string) (*runDetail, error)
 
 func (s *storedRuns) modelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error) {
 	rows, next, err := s.store.ModelCalls(ctx, f)
-	if err != nil {
-		return nil, "", storeError(err)
-	}
-	return rows, next, nil
+	return rows, next, storeError(err)
 }
 
 func (s *storedRuns) history(ctx context.Context, runID string, after int64, f func(e *event.Event) error) error {

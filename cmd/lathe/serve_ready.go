@@ -37,15 +37,9 @@ func (f *serveFlags) askReady(cmd *cobra.Command) error {
 	if err != nil || port == "0" {
 		return usageError("--ready wants --addr HOST:PORT, where the gateway listens")
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-		if ip != nil && ip.To4() == nil {
-			host = "::1"
-		}
-	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), readyTimeout)
 	defer cancel()
-	host = net.JoinHostPort(host, port)
+	host = net.JoinHostPort(reachable(host), port)
 	if _, err := url.Parse(scheme + "://" + host); err != nil {
 		return usageError("--ready wants --addr HOST:PORT, where the gateway listens")
 	}
@@ -56,6 +50,18 @@ func (f *serveFlags) askReady(cmd *cobra.Command) error {
 	return err
 }
 
+// reachable returns the loopback address for an unspecified one ("", 0.0.0.0 or ::), and any other host unchanged.
+func reachable(host string) string {
+	ip := net.ParseIP(cmp.Or(host, "0.0.0.0"))
+	switch {
+	case !ip.IsUnspecified():
+		return host
+	case ip.To4() == nil:
+		return "::1"
+	}
+	return "127.0.0.1"
+}
+
 // probe returns why the gateway at host is not ready, or nil. It repeats the request over HTTPS if the gateway responds that it serves HTTPS.
 func probe(ctx context.Context, scheme, host string) error {
 	status, body, err := readiness(ctx, scheme+"://"+host)
@@ -64,12 +70,11 @@ func probe(ctx context.Context, scheme, host string) error {
 	}
 	switch {
 	case err != nil || status == http.StatusOK:
+		return err
 	case status == http.StatusServiceUnavailable:
-		err = fmt.Errorf("HTTP %d: %s", status, printable(strings.TrimSpace(body)))
-	default:
-		err = fmt.Errorf("another program answers at %s: HTTP %d for /readyz; look at --addr and serve.addr", host, status)
+		return fmt.Errorf("HTTP %d: %s", status, printable(strings.TrimSpace(body)))
 	}
-	return err
+	return fmt.Errorf("another program answers at %s: HTTP %d for /readyz; look at --addr and serve.addr", host, status)
 }
 
 // readiness requests /readyz of the gateway at a URL.

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/lab/eval"
 )
@@ -89,7 +88,7 @@ func settingOverrides(cmd *cobra.Command) []config.Override {
 func configError(err error) error {
 	problems := config.ProblemsOf(err)
 	if len(problems) == 0 {
-		return &exitError{exitConfig, app.Cause(err)}
+		return exitCause(exitConfig, err)
 	}
 	code := exitUsage
 	lines := make([]string, len(problems))

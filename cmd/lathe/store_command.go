@@ -42,9 +42,9 @@ func (w *storeWork) flags(cmd *cobra.Command, what string) *cobra.Command {
 	return cmd
 }
 
-// file returns the path of the SQLite store, or an error for other stores.
-func (w *storeWork) file() (string, error) {
-	name, from := daemon.NamedStore(w.Store, "")
+// sqliteFile returns the path of the SQLite store that --store or the environment names, or an error for other stores.
+func sqliteFile(flag string) (string, error) {
+	name, from := daemon.NamedStore(flag, "")
 	if name == "" {
 		return "", usageError("which store? give --store sqlite:PATH, or set %s", storeVariable)
 	}
@@ -68,7 +68,7 @@ func (w *storeWork) copyWithProgress(text string, do func(*sqlite.BackupOptions)
 	err := do(&sqlite.BackupOptions{Progress: line.Count})
 	line.Stop()
 	if err != nil {
-		return &exitError{exitFailed, app.Cause(err)}
+		return exitCause(exitFailed, err)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func storeBackupCommand() *cobra.Command {
 read and write the store meanwhile. FILE must not exist; only its owner may read it.`,
 		Example: `  lathe store backup --store sqlite:/var/lib/lathe/runs.db /backup/runs-1.db`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			path, err := w.file()
+			path, err := sqliteFile(w.Store)
 			if err != nil {
 				return err
 			}
@@ -126,7 +126,7 @@ func storeRestoreCommand() *cobra.Command {
 older schema is migrated when a gateway opens the store.`,
 		Example: `  lathe store restore --store sqlite:/var/lib/lathe/runs.db /backup/runs-1.db`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			path, err := w.file()
+			path, err := sqliteFile(w.Store)
 			if err != nil {
 				return err
 			}
@@ -156,42 +156,49 @@ events that are not JSON. It changes nothing, and a gateway may use the store me
 		Example: `  lathe store check --store sqlite:/var/lib/lathe/runs.db
   lathe store check /backup/runs-1.db`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && w.Store != "" {
-				return usageError("give one of --store and FILE")
-			}
-			path := ""
-			if len(args) == 1 {
-				path = args[0]
-				if kind, _, ok := strings.Cut(path, ":"); ok && (kind == "sqlite" || kind == "postgres") {
-					w.Store = path
-				}
-			}
-			if path == "" || w.Store != "" {
-				var err error
-				if path, err = w.file(); err != nil {
-					return err
-				}
+			path, err := w.checkedFile(strings.Join(args, "")) // at most one
+			if err != nil {
+				return err
 			}
 			line := startProgress(cmd.ErrOrStderr(), w.JSON)
 			line.Say("reading " + printable(path))
 			found, err := sqlite.Verify(cmd.Context(), path)
 			line.Stop()
 			if err != nil {
-				return &exitError{exitFailed, app.Cause(err)}
+				return exitCause(exitFailed, err)
 			}
 			if len(found.Faults) == 0 {
 				return w.report("ok", found, "")
 			}
-			if w.JSON {
-				err = w.report("", found, "")
-			} else {
-				for _, fault := range found.Faults {
-					if _, err = fmt.Fprintln(cmd.OutOrStdout(), printable(fault)); err != nil {
-						break
-					}
-				}
-			}
-			return &exitError{exitFailed, errors.Join(fmt.Errorf("%s is damaged: restore a backup with `lathe store restore`", printable(path)), err)}
+			damaged := fmt.Errorf("%s is damaged: restore a backup with `lathe store restore`", printable(path))
+			return &exitError{exitFailed, errors.Join(damaged, w.reportFaults(found))}
 		},
 	}, "the `store` to read, sqlite:PATH")
+}
+
+// checkedFile returns the path of the file to check: that of FILE, which may also be the name of a store, or that of --store.
+func (w *storeWork) checkedFile(file string) (string, error) {
+	kind, _, named := strings.Cut(file, ":")
+	switch {
+	case file == "":
+		return sqliteFile(w.Store)
+	case w.Store != "":
+		return "", usageError("give one of --store and FILE")
+	case named && (kind == "sqlite" || kind == "postgres"):
+		return sqliteFile(file)
+	}
+	return file, nil
+}
+
+// reportFaults prints each damage of the file.
+func (w *storeWork) reportFaults(c *sqlite.Contents) error {
+	if w.JSON {
+		return w.report("", c, "")
+	}
+	for _, fault := range c.Faults {
+		if _, err := fmt.Fprintln(w.cmd.OutOrStdout(), printable(fault)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

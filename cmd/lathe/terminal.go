@@ -21,7 +21,8 @@ import (
 // Rules of the terminal: data goes to stdout, and messages about the work go to stderr. Lines are overwritten only if stderr is a terminal,
 // and colours are used only if NO_COLOR is not set either. Messages begin in lower case and end without a full stop.
 
-// A screen is an event.Sink that shows a run to a user. It may be used from several goroutines at once.
+// A screen is an event.Sink that shows a run to a user. It may be used from several goroutines at once: Emit, note, warn, ask and writeText
+// lock mu, and the other methods but paint require that it is locked.
 type screen struct {
 	out, err         io.Writer
 	showAnswer       bool // write the answer to out
@@ -55,7 +56,7 @@ func commandScreen(cmd *cobra.Command) *screen {
 }
 
 func newScreen(out, err io.Writer) *screen {
-	s := &screen{out: out, err: err, outTerm: isTerminal(out), errTerm: isTerminal(err)}
+	s := &screen{out: out, err: err, outTerm: isTerminal(out), errTerm: isTerminal(err), children: map[string]bool{}}
 	s.live = s.errTerm && os.Getenv("TERM") != "dumb"
 	s.colour = s.live && os.Getenv("NO_COLOR") == ""
 	return s
@@ -83,17 +84,7 @@ func (s *screen) Emit(_ context.Context, e event.Event) {
 	case *event.CommentaryDelta:
 		s.writePiece(commentaryPiece, d.Text)
 	case *event.ModelCallFinished:
-		if s.wholeTurns && d.Message != nil {
-			s.write(d.Message.Text())
-		}
-		s.endLine()
-		s.failed = ""
-		if d.Status == "error" && d.ErrorCode != string(lathe.CodeCancelled) {
-			s.failed = attemptText(d)
-		}
-		if slices.ContainsFunc(d.Faults, func(f lathe.Fault) bool { return f.Kind == "tool_choice_ignored" }) {
-			s.printLine("yellow", "!", "tool_choice names a tool, and the model called another one or none; offer that tool alone with --tools")
-		}
+		s.showModelCall(d)
 	case *event.ModelCallStarted:
 		s.endLine() // after the text that the noop executor has shown
 		s.printUnread()
@@ -121,12 +112,24 @@ func (s *screen) Emit(_ context.Context, e event.Event) {
 	}
 }
 
+// showModelCall shows the end of an attempt of a model call, and stores its failure.
+func (s *screen) showModelCall(d *event.ModelCallFinished) {
+	if s.wholeTurns && d.Message != nil {
+		s.write(d.Message.Text())
+	}
+	s.endLine()
+	s.failed = ""
+	if d.Status == "error" && d.ErrorCode != string(lathe.CodeCancelled) {
+		s.failed = attemptText(d)
+	}
+	if slices.ContainsFunc(d.Faults, func(f lathe.Fault) bool { return f.Kind == "tool_choice_ignored" }) {
+		s.printLine("yellow", "!", "tool_choice names a tool, and the model called another one or none; offer that tool alone with --tools")
+	}
+}
+
 // recordChild records a run that a tool call started.
 func (s *screen) recordChild(e *event.Event) {
 	if d, ok := e.Data.(*event.RunStarted); ok && d.ParentRunID != "" {
-		if s.children == nil {
-			s.children = map[string]bool{}
-		}
 		s.children[e.RunID] = true
 	}
 }

@@ -19,32 +19,37 @@ func (s *screen) result(d *event.ToolCallResult, indent string) {
 		s.printLine("green", "✓", fmt.Sprintf("%s%s  %s in %s", indent, d.Tool, bytesText(len(d.Result)), took(d.LatencyMS)))
 		return
 	}
-	why := ""
-	switch {
-	case d.ErrorType == lathe.CodePolicyDenied && d.PolicyDecision == lathe.Ask.String():
-		why = ": rule " + d.PolicyRule + " asks, and no approver can be asked here; " + ruleAdvice(d.PolicyRule, d.Tool)
-	case d.ErrorType == lathe.CodePolicyDenied:
-		why = ": rule " + d.PolicyRule + "; " + ruleAdvice(d.PolicyRule, d.Tool)
-	case d.Limit != "":
-		why = ": limit " + d.Limit
-	case d.Cause != "":
-		why = ": " + printable(d.Cause)
-	}
-	if indent == "" {
-		if call := s.removeUnread(d.ErrorType); call != nil && why == "" {
-			why = ": " + unreadText(call)
+	why, ofChild := refusalText(d), indent != ""
+	if !ofChild { // s.unread has no calls of child runs
+		if call := s.removeUnread(d.ErrorType); call != nil {
+			why = cmp.Or(why, unreadText(call))
 		}
 	}
-	if said := failureText(d.Result); said != "" && why == "" {
-		why = ": " + said
+	why = cmp.Or(why, failureText(d.Result))
+	reason := string(d.ErrorType)
+	if why != "" {
+		reason += ": " + why
 	}
-	if indent == "" {
+	if !ofChild {
 		if s.failures == nil {
 			s.failures = map[string]string{}
 		}
-		s.failures[d.Tool] = string(d.ErrorType) + why
+		s.failures[d.Tool] = reason
 	}
-	s.printLine("red", "✗", fmt.Sprintf("%s%s  %s%s", indent, d.Tool, d.ErrorType, why))
+	s.printLine("red", "✗", fmt.Sprintf("%s%s  %s", indent, d.Tool, reason))
+}
+
+// refusalText returns why a call was not made or was stopped, from the fields of its result, or "".
+func refusalText(d *event.ToolCallResult) string {
+	switch {
+	case d.ErrorType == lathe.CodePolicyDenied && d.PolicyDecision == lathe.Ask.String():
+		return "rule " + d.PolicyRule + " asks, and no approver can be asked here; " + ruleAdvice(d.PolicyRule, d.Tool)
+	case d.ErrorType == lathe.CodePolicyDenied:
+		return "rule " + d.PolicyRule + "; " + ruleAdvice(d.PolicyRule, d.Tool)
+	case d.Limit != "":
+		return "limit " + d.Limit
+	}
+	return printable(d.Cause)
 }
 
 // maxFailureText is the number of bytes of a failure text in one line.
@@ -55,7 +60,7 @@ const maxFailureText = 200
 func failureText(result string) string {
 	raw := []byte(result) // in another form it has no failure text
 	said, data := rawjson.TextAt(raw, "error", "detail"), rawjson.At(raw, "data")
-	for first := range rawjson.Elements(rawjson.At(raw, "errors")) { // in an envelope
+	for first := range rawjson.Elements(rawjson.At(raw, "errors")) { // in an envelope; the others are left out
 		said = rawjson.TextAt(first, "detail")
 		break
 	}

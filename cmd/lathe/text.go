@@ -41,8 +41,7 @@ func took(ms int64) string {
 // UTF-8). Line ends and tabs are unchanged.
 func printable(s string) string {
 	return text.Escape(s, func(r rune) bool {
-		return r != '\n' && r != '\t' &&
-			(unicode.IsControl(r) || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 || r == 0x200E || r == 0x200F || r == 0x061C)
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 	})
 }
 

@@ -61,13 +61,13 @@ func (r *sourceRow) probe(ctx context.Context, origin string, c *egress.Client, 
 	}
 	req.Header.Set("User-Agent", "lathe-doctor")
 	resp, err := c.Do(req)
-	switch code := egress.CodeOf(err); code {
-	case "":
-	case egress.CodeRedirectLimit, egress.CodeRedirectRefused, egress.CodeHost:
-		r.State, r.OK = "ready", true // the server has responded, with a redirect
-		return
-	default:
-		r.wrong(strings.TrimPrefix(err.Error(), "egress: "+string(code)+": "), probeNext(code, origin, key))
+	if err != nil {
+		switch code := egress.CodeOf(err); code {
+		case egress.CodeRedirectLimit, egress.CodeRedirectRefused, egress.CodeHost:
+			r.State, r.OK = "ready", true // the server has responded, with a redirect
+		default:
+			r.wrong(strings.TrimPrefix(err.Error(), "egress: "+string(code)+": "), probeNext(code, origin, key))
+		}
 		return
 	}
 	defer resp.Body.Close()

@@ -90,10 +90,8 @@ func readUsage(cmd *cobra.Command, from *runsFlags, f *store.UsageFilter) (rows 
 			return err
 		case *storedRuns:
 			if ledger, ok := src.store.(store.Ledger); ok {
-				if rows, err = ledger.Usage(cmd.Context(), f); err != nil {
-					return storeError(err)
-				}
-				return nil
+				rows, err = ledger.Usage(cmd.Context(), f)
+				return storeError(err)
 			}
 		}
 		return usageError("--store: this store does not count usage")
@@ -155,20 +153,19 @@ func (r *spendRow) add(dimension, name string) {
 
 // groupUsage adds up the rows that are equal in the dimensions. The result is ordered by day, key, group and model.
 func groupUsage(rows []store.UsageRow, dimensions []string) []spendRow {
-	sums := map[store.UsageKey]*store.Counts{}
+	sums := map[store.UsageKey]store.Counts{}
 	for i := range rows {
 		k := store.UsageKey{}
 		for _, d := range dimensions {
 			*dimension(&k, d) = *dimension(&rows[i].UsageKey, d)
 		}
-		if sums[k] == nil {
-			sums[k] = &store.Counts{}
-		}
-		sums[k].Add(rows[i].Counts)
+		sum := sums[k]
+		sum.Add(rows[i].Counts)
+		sums[k] = sum
 	}
 	var sorted []store.UsageRow
 	for k, sum := range sums {
-		sorted = append(sorted, store.UsageRow{UsageKey: k, Counts: *sum})
+		sorted = append(sorted, store.UsageRow{UsageKey: k, Counts: sum})
 	}
 	slices.SortFunc(sorted, store.CompareUsage)
 	grouped := make([]spendRow, len(sorted))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/lab/doctor"
 	"github.com/lathe-run/lathe/lab/verify"
 )
@@ -67,6 +67,45 @@ Exit codes: 0 passed, 1 a metric failed or the result is inconclusive (status sa
 }
 
 func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	view := commandScreen(cmd)
+	view.quiet = f.Quiet
+	target, reference, err := f.targets(cmd, args[0])
+	if err != nil {
+		return err
+	}
+	opts := &verify.Options{Trials: f.Trials, Limits: f.Limits, MaxContext: f.MaxContext, MaxTokens: f.MaxTokens, MinRate: f.MinRate, Version: currentVersion().Version, Doctor: doctor.Options{Timeout: f.Timeout}}
+	budget := verify.Plan(opts, reference != nil)
+	if budget.Requests > f.MaxRequests {
+		return usageError("this takes up to %d requests, and --max-requests is %d: raise it, lower --trials, or leave out --limits", budget.Requests, f.MaxRequests)
+	}
+	if f.MaxTokens > 0 && budget.InputTokens > f.MaxTokens {
+		return usageError("the requests alone take about %d tokens, and --max-tokens is %d: raise it, lower --trials, or leave out --limits", budget.InputTokens, f.MaxTokens)
+	}
+	view.note(fmt.Sprintf("at most %d requests, about %d tokens in and at most %d out; no request is made beyond %d tokens", budget.Requests, budget.InputTokens, budget.OutputTokens, budget.Tokens))
+	canAsk := isTerminal(cmd.InOrStdin()) && view.errTerm
+	costs := !simulated(target) || reference != nil && !simulated(reference)
+	if !f.Yes && canAsk && costs && !askYesNo(cmd, "Begin?") {
+		return failure("nothing was sent")
+	}
+	work := startProgress(cmd.ErrOrStderr(), f.Quiet)
+	opts.Progress = func(p verify.Progress) {
+		work.Say(fmt.Sprintf("%s, %d of %d tokens", p.Step, p.Tokens, p.OfTokens))
+		work.Count(p.Requests, p.Of)
+		work.Show()
+	}
+	rep, err := verify.Run(cmd.Context(), *target, reference, opts)
+	work.Stop()
+	if err != nil {
+		return (&doctorFlags{}).ended(cmd, err)
+	}
+	return f.print(cmd, rep, view)
+}
+
+// check returns a usage error for flags that are out of range or incomplete.
+func (f *verifyFlags) check() error {
 	switch {
 	case f.Trials < 1 || f.Trials > maxTrials:
 		return usageError("--trials wants 1 to %d", maxTrials)
@@ -86,49 +125,21 @@ func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 			return usageError("--out %s: it is there already; name another folder", f.Out)
 		}
 	}
-	view := commandScreen(cmd)
-	view.quiet = f.Quiet
-	target, err := endpoint(cmd, args[0], upstreamFlags{f.Model, endpointFlags{Wire: f.Wire, KeyFile: f.KeyFile, KeyEnv: f.KeyEnv}})
-	if err != nil {
-		return err
+	return nil
+}
+
+// targets returns the server to measure and, with --against, the reference, else nil.
+func (f *verifyFlags) targets(cmd *cobra.Command, name string) (target, reference *doctor.Target, err error) {
+	target, err = endpoint(cmd, name, upstreamFlags{f.Model, endpointFlags{Wire: f.Wire, KeyFile: f.KeyFile, KeyEnv: f.KeyEnv}})
+	if err != nil || f.Against == "" {
+		return target, nil, err
 	}
-	var reference *doctor.Target
-	if f.Against != "" {
-		if isURL(f.Against) && f.AgainstModel == "" {
-			f.AgainstModel = target.Model
-		}
-		t, err := endpoint(cmd, f.Against, upstreamFlags{f.AgainstModel, endpointFlags{Wire: f.AgainstWire, KeyFile: f.AgainstKeyFile, KeyEnv: f.AgainstKeyEnv}})
-		if err != nil {
-			return err
-		}
-		reference = &t
+	model := f.AgainstModel
+	if isURL(f.Against) {
+		model = cmp.Or(model, target.Model)
 	}
-	opts := &verify.Options{Trials: f.Trials, Limits: f.Limits, MaxContext: f.MaxContext, MaxTokens: f.MaxTokens, MinRate: f.MinRate, Version: currentVersion().Version, Doctor: doctor.Options{Timeout: f.Timeout}}
-	budget := verify.Plan(opts, reference != nil)
-	if budget.Requests > f.MaxRequests {
-		return usageError("this takes up to %d requests, and --max-requests is %d: raise it, lower --trials, or leave out --limits", budget.Requests, f.MaxRequests)
-	}
-	if f.MaxTokens > 0 && budget.InputTokens > f.MaxTokens {
-		return usageError("the requests alone take about %d tokens, and --max-tokens is %d: raise it, lower --trials, or leave out --limits", budget.InputTokens, f.MaxTokens)
-	}
-	view.note(fmt.Sprintf("at most %d requests, about %d tokens in and at most %d out; no request is made beyond %d tokens", budget.Requests, budget.InputTokens, budget.OutputTokens, budget.Tokens))
-	if in := cmd.InOrStdin(); !f.Yes && isTerminal(in) && view.errTerm && !(simulated(target) && (reference == nil || simulated(*reference))) {
-		if !agreed(cmd, "Begin?") {
-			return failure("nothing was sent")
-		}
-	}
-	work := startProgress(cmd.ErrOrStderr(), f.Quiet)
-	opts.Progress = func(p verify.Progress) {
-		work.Say(fmt.Sprintf("%s, %d of %d tokens", p.Step, p.Tokens, p.OfTokens))
-		work.Count(p.Requests, p.Of)
-		work.Show()
-	}
-	rep, err := verify.Run(cmd.Context(), target, reference, opts)
-	work.Stop()
-	if err != nil {
-		return (&doctorFlags{}).ended(cmd, err)
-	}
-	return f.print(cmd, rep, view)
+	reference, err = endpoint(cmd, f.Against, upstreamFlags{model, endpointFlags{Wire: f.AgainstWire, KeyFile: f.AgainstKeyFile, KeyEnv: f.AgainstKeyEnv}})
+	return target, reference, err
 }
 
 func isURL(name string) bool {
@@ -136,18 +147,18 @@ func isURL(name string) bool {
 }
 
 // simulated reports whether the target is simulated in this process, without network requests.
-func simulated(t doctor.Target) bool { return t.Transport != nil }
+func simulated(t *doctor.Target) bool { return t.Transport != nil }
 
 // endpoint returns the target for name: a URL, or the name of a model.
-func endpoint(cmd *cobra.Command, name string, u upstreamFlags) (doctor.Target, error) {
+func endpoint(cmd *cobra.Command, name string, u upstreamFlags) (*doctor.Target, error) {
 	switch {
 	case isURL(name):
 		u.BaseURL = name
 		if u.Model == "" {
-			return doctor.Target{}, usageError("%s wants the name of a model there: --model, for the reference --against-model", printable(name))
+			return nil, usageError("%s wants the name of a model there: --model, for the reference --against-model", printable(name))
 		}
 	case u.Model != "" && u.Model != name:
-		return doctor.Target{}, usageError("%s is a model, and --model names another one: give a URL with --model, or the model alone", printable(name))
+		return nil, usageError("%s is a model, and --model names another one: give a URL with --model, or the model alone", printable(name))
 	default:
 		u.Model = name
 	}
@@ -167,7 +178,7 @@ func (f *verifyFlags) print(cmd *cobra.Command, rep *verify.Report, view *screen
 		}
 	}
 	if err != nil {
-		return &exitError{exitFailed, app.Cause(err)}
+		return exitCause(exitFailed, err)
 	}
 	if rep.Status != verify.Passed {
 		return errReported

@@ -121,13 +121,18 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return usageError("%w", app.Cause(err))
 	}
-	offers := w.Offers()
-	if len(offers) == 0 {
-		return exit(exitConfig, "there is no tool to serve: policy.tools in lathe.yaml allows tools by name, and `lathe tools list` shows what it says of each")
-	}
+	return f.run(cmd, w, metrics)
+}
+
+// run executes calls until the command is interrupted.
+func (f *workerFlags) run(cmd *cobra.Command, w *worker.Worker, metrics *observe.Metrics) error {
+	out := cmd.ErrOrStderr()
 	var names []string
-	for _, o := range offers {
+	for _, o := range w.Offers() {
 		names = append(names, o.Name)
+	}
+	if len(names) == 0 {
+		return exit(exitConfig, "there is no tool to serve: policy.tools in lathe.yaml allows tools by name, and `lathe tools list` shows what it says of each")
 	}
 	if f.MetricsAddr != "" {
 		stop, err := serveWorkerMetrics(cmd.Context(), out, f.MetricsAddr, metrics, w)
@@ -143,17 +148,17 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 }
 
 // token reads the token from the file or the environment variable.
-func (f *workerFlags) token() (secret.Secret, error) {
+func (f *workerFlags) token() (token secret.Secret, err error) {
 	from, text := "$"+f.TokenEnv, os.Getenv(f.TokenEnv)
 	if f.TokenFile != "" {
 		b, err := readFile(f.TokenFile, maxKeyFile)
 		if err != nil {
-			return secret.Secret{}, usageError("--token-file: %w", err)
+			return token, usageError("--token-file: %w", err)
 		}
 		from, text = f.TokenFile, string(b)
 	}
 	if text = strings.TrimRight(text, "\r\n"); text == "" {
-		return secret.Secret{}, usageError("no token: %s is empty; it holds what the gateway's lathe.yaml has under workers", from)
+		return token, usageError("no token: %s is empty; it holds what the gateway's lathe.yaml has under workers", from)
 	}
 	return secret.New(text), nil
 }

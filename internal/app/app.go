@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -61,7 +60,8 @@ type Options struct {
 	now func() time.Time // clock for budgets; nil: time.Now
 }
 
-// An App serves the models and tools of a configuration. Its methods may be called from several goroutines at once.
+// An App serves the models and tools of a configuration. Its methods may be called from several goroutines at once. New sets the fields;
+// after that only those behind tasks change.
 type App struct {
 	opts Options
 	log  *slog.Logger
@@ -78,11 +78,11 @@ type App struct {
 	webhook    *webhook.Notifier  // nil: no webhook is configured
 	metrics    *observe.Metrics   //
 	sinks      []event.Sink       // receive every event
-	engine     *engine.Engine     // nil until start
+	engine     *engine.Engine     // nil until newServer
 	supervisor *engine.Supervisor // owns the runs that continue without a request
 	executor   Executor           // executes detached runs; nil: the supervisor does
-	server     *server.Server     // nil until start
-	mcp        *mcp.Server        // nil until start
+	server     *server.Server     // nil until newServer
+	mcp        *mcp.Server        // nil until newServer
 	started    time.Time          //
 	recovered  int                // number of runs of an earlier process that were resumed
 	stopTasks  context.CancelFunc
@@ -111,11 +111,8 @@ func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 		a.log = slog.New(observe.CountLostLines(a.opts.Log.Handler(), a.metrics.AddLostLines))
 	}
 	defer func() {
-		if err == nil {
-			return
-		}
-		if cerr := a.Close(); cerr != nil {
-			err = errors.Join(err, cerr)
+		if err != nil {
+			err = join(err, a.Close())
 		}
 	}()
 	a.warn(cfg)

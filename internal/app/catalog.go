@@ -41,6 +41,14 @@ func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 	var bad []config.Problem
 	trial := mcp.New(nil, nil)
 	defer trial.Close()
+	// replace makes next the catalog unless its last entry, which is that of key, is not valid.
+	replace := func(key string, next mcp.Catalog) {
+		if err := trial.Offer(&next); err != nil {
+			bad = append(bad, problem(key, "%s", offerCause(err)))
+			return
+		}
+		c.Catalog = next
+	}
 	for name, from := range text.ByName(cfg.MCP.Resources) {
 		uri := "lathe:///" + name
 		if from.Folder != "" {
@@ -60,11 +68,7 @@ func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 				r.Match = from.Files
 			}
 		}
-		c.Resources = append(c.Resources, r)
-		if err := trial.Offer(&c.Catalog); err != nil {
-			bad = append(bad, problem("mcp.resources."+name, "%s", offerCause(err)))
-			c.Resources = c.Resources[:len(c.Resources)-1]
-		}
+		replace("mcp.resources."+name, mcp.Catalog{Resources: append(c.Resources, r)})
 	}
 	for name, from := range text.ByName(cfg.MCP.Prompts) {
 		p := mcp.Prompt{Name: name, Title: from.Title, Description: from.Description, Labels: from.Labels}
@@ -76,11 +80,7 @@ func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 			p.Messages = append(p.Messages, mcp.PromptMessage{Resource: uri})
 		}
 		p.Messages = append(p.Messages, mcp.PromptMessage{Text: from.Text})
-		c.Prompts = append(c.Prompts, p)
-		if err := trial.Offer(&c.Catalog); err != nil {
-			bad = append(bad, problem("mcp.prompts."+name, "%s", offerCause(err)))
-			c.Prompts = c.Prompts[:len(c.Prompts)-1]
-		}
+		replace("mcp.prompts."+name, mcp.Catalog{Resources: c.Resources, Prompts: append(c.Prompts, p)})
 	}
 	return c, bad
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -70,21 +71,14 @@ func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOpti
 	if opts == nil {
 		opts = &CompactOptions{}
 	}
-	keep, compact := retentionSettings(cfg), s.Compact
+	keep := retentionSettings(cfg)
+	var runs store.Compactor = s
 	if opts.DryRun {
-		compact = func(ctx context.Context, runID string, edit func(event.Event) event.Event) error {
-			for e, err := range s.Read(ctx, runID, 0) {
-				if err != nil {
-					return err
-				}
-				edit(e)
-			}
-			return nil
-		}
+		runs = dryCompactor{s}
 	}
 	if opts.Runs != nil {
 		for _, id := range opts.Runs {
-			err := compactRun(ctx, compact, id, keep, &total)
+			err := compactRun(ctx, runs, id, keep, &total)
 			if errors.Is(err, lathe.ErrConflict) {
 				err = lathe.CodeConflict.Errorf(Op, "the run %s has not ended", id)
 			}
@@ -98,21 +92,13 @@ func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOpti
 	if end.IsZero() {
 		end = time.Now()
 	}
-	var after *store.RunSummary
-	for {
-		rows, err := s.Ended(ctx, after, end, compactPage)
-		if err != nil {
+	for r, err := range endedRuns(ctx, runs, nil, end) {
+		if err == nil {
+			err = compactRun(ctx, runs, r.RunID, keep, &total)
+		}
+		if err != nil && !errors.Is(err, lathe.ErrNotFound) { // the run may have been deleted in the meantime
 			return total, err
 		}
-		for i := range rows {
-			if err := compactRun(ctx, compact, rows[i].RunID, keep, &total); err != nil && !errors.Is(err, lathe.ErrNotFound) {
-				return total, err
-			}
-		}
-		if len(rows) < compactPage {
-			break
-		}
-		after = &rows[len(rows)-1]
 	}
 	if file, ok := s.(*sqlite.Store); ok && !opts.DryRun {
 		total.Freed, err = file.Shrink(ctx)
@@ -120,13 +106,45 @@ func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOpti
 	return total, err
 }
 
-// compactFunc is the type of [store.Compactor].Compact: it replaces each event of a run by what edit returns.
-type compactFunc func(ctx context.Context, runID string, edit func(event.Event) event.Event) error
+// endedRuns yields the runs that ended after the run last and before end, in the order in which they ended. nil: there is no last run.
+func endedRuns(ctx context.Context, s store.Compactor, last *store.RunSummary, end time.Time) iter.Seq2[*store.RunSummary, error] {
+	return func(yield func(*store.RunSummary, error) bool) {
+		for {
+			rows, err := s.Ended(ctx, last, end, compactPage)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range rows {
+				if last = &rows[i]; !yield(last, nil) {
+					return
+				}
+			}
+			if len(rows) < compactPage {
+				return
+			}
+		}
+	}
+}
+
+// A dryCompactor is a store whose Compact changes nothing.
+type dryCompactor struct{ store.Compactor }
+
+// Compact calls edit with each event of a run.
+func (d dryCompactor) Compact(ctx context.Context, runID string, edit func(event.Event) event.Event) error {
+	for e, err := range d.Read(ctx, runID, 0) {
+		if err != nil {
+			return err
+		}
+		edit(e)
+	}
+	return nil
+}
 
 // compactRun removes the content of one run that keep does not retain, and adds it to total.
-func compactRun(ctx context.Context, compact compactFunc, runID string, keep *loop.Retention, total *Compacted) error {
+func compactRun(ctx context.Context, s store.Compactor, runID string, keep *loop.Retention, total *Compacted) error {
 	var run Compacted
-	err := compact(ctx, runID, func(e event.Event) event.Event {
+	err := s.Compact(ctx, runID, func(e event.Event) event.Event {
 		was := e.Removed
 		e = keep.CompactEvent(e)
 		if e.Removed > was {
@@ -158,42 +176,34 @@ type compactor struct {
 // once compacts the runs whose content no longer needs to be retained at the time now.
 func (c *compactor) once(ctx context.Context, now time.Time) (total Compacted, err error) {
 	window := c.retryWindow + compactGrace
-	after := c.last
 	postponed := false // a later pass has to examine a run again, and those after it
-	for {
-		rows, err := c.store.Ended(ctx, after, now.Add(-window), compactPage)
+	for r, err := range endedRuns(ctx, c.store, c.last, now.Add(-window)) {
 		if err != nil {
 			return total, err
 		}
-		for i := range rows {
-			r := &rows[i]
-			due := r.Retention == "due"
-			tooYoung := r.Updated.After(now.Add(-keptWhole(r, window)))
-			postponed = postponed || due && tooYoung
-			if !postponed {
-				c.last = r
-			}
-			if !due || tooYoung {
-				continue
-			}
-			keep, err := c.settings(ctx, r.RunID)
-			if err == nil {
-				err = compactRun(ctx, c.store.Compact, r.RunID, keep, &total)
-			}
-			if err != nil && !errors.Is(err, lathe.ErrNotFound) { // the run may have been deleted in the meantime
-				return total, err
-			}
-			select {
-			case <-time.After(compactPause):
-			case <-ctx.Done():
-				return total, ctx.Err()
-			}
+		due := r.Retention == "due"
+		tooYoung := r.Updated.After(now.Add(-keptWhole(r, window)))
+		postponed = postponed || due && tooYoung
+		if !postponed {
+			c.last = r
 		}
-		if len(rows) < compactPage {
-			return total, nil
+		if !due || tooYoung {
+			continue
 		}
-		after = &rows[len(rows)-1]
+		keep, err := c.settings(ctx, r.RunID)
+		if err == nil {
+			err = compactRun(ctx, c.store, r.RunID, keep, &total)
+		}
+		if err != nil && !errors.Is(err, lathe.ErrNotFound) { // the run may have been deleted in the meantime
+			return total, err
+		}
+		select {
+		case <-time.After(compactPause):
+		case <-ctx.Done():
+			return total, ctx.Err()
+		}
 	}
+	return total, nil
 }
 
 // settings returns the retention settings with which a run was started, from its first event.

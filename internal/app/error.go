@@ -34,6 +34,14 @@ func failed(err error) error {
 	return lathe.CodeInternal.Wrap(Op, err)
 }
 
+// join joins err and the error of closing what was opened before. Without the latter it returns err unchanged, so that its code applies.
+func join(err, closing error) error {
+	if closing == nil {
+		return err
+	}
+	return errors.Join(err, closing)
+}
+
 // at prefixes the cause of err with a key of the configuration. The code does not change.
 func at(key string, err error) error {
 	return lathe.CodeOf(err).Errorf(Op, "%s: %w", key, Cause(err))

@@ -200,7 +200,7 @@ func (f evalFolder) Show(ctx context.Context, id string) (*server.EvalResult, er
 			return nil, ctx.Err()
 		}
 		b, err := r.file(path.Join(id, name))
-		run := server.EvalRun{}
+		var run server.EvalRun
 		switch {
 		case errors.Is(err, errEvalLimit):
 			out.Truncated = true

@@ -30,7 +30,7 @@ func httpTools(cfg *config.Config, docs documents) (tools []lathe.Tool, problems
 		return nil, problems, nil
 	}
 	b.addAll()
-	b.checkNames(cfg)
+	b.checkNames()
 	return b.tools, b.problems, b.warnings()
 }
 
@@ -188,14 +188,13 @@ func (b *HTTPTools) client(address string) (*egress.Client, error) {
 		rules.Ports = append(rules.Ports, p)
 	}
 	c, err := egress.New(rules, &egress.Options{Timeout: -1, MaxBodyBytes: int64(b.egress.MaxResponseBytes), MaxRedirects: cmp.Or(b.egress.MaxRedirects, -1)})
-	if err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "egress: "))
+	if err == nil {
+		err = c.Check(origin)
 	}
-	switch err := c.Check(origin); egress.CodeOf(err) {
-	case "":
-	case egress.CodeAddress:
+	if egress.CodeOf(err) == egress.CodeAddress {
 		return nil, fmt.Errorf("the address of %s is not public: name it in tools.egress.private if it may be reached", u.Hostname())
-	default:
+	}
+	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "egress: "))
 	}
 	b.clients[origin] = c
@@ -261,33 +260,12 @@ func (b *HTTPTools) add(key, address string, def *httptool.Definition, c *config
 // addDocument adds the operations that an entry of tools.openapi selects.
 func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 	key := "tools.openapi." + name
-	if c.File == "" {
-		b.report(key+".file", errors.New("is missing: the OpenAPI document"))
-		return
-	}
-	if len(c.Call.Allowlist) == 0 && len(c.Allowlists) == 0 {
-		b.report(key+".allowlist", errors.New(`is missing: name the fields of the answers that the model may see (["*"] for all)`))
-		return
-	}
-	doc, err := ReadDocument(c.Path)
+	doc, part, err := documentOf(c)
 	if err != nil {
-		b.report(key+".file", err)
+		b.report(key+part, err)
 		return
 	}
-	if sum := DocumentSum(doc); c.SHA256 != "" && c.SHA256 != sum {
-		b.report(key+".sha256", fmt.Errorf("the document is another one: %s; look at what has changed, then write this in", sum))
-		return
-	}
-	opts := &httptool.ImportOptions{Source: name, Server: c.Server.Reveal(), Operations: c.Operations, Tags: c.Tags, Exclude: c.Exclude, Prefix: c.Prefix, Rename: c.Rename, Allowlist: c.Call.Allowlist,
-		Allowlists: c.Allowlists, Effects: c.Effects, Security: secretsOf(c.Security), Credentials: credentials(&c.Call), OAuth: c.Call.OAuth.IsSet(),
-		OnLeftOut: func(e *httptool.OperationError) {
-			b.notesOf(name).LeftOut = append(b.notesOf(name).LeftOut, e.Error())
-		}}
-	read, err := b.documents.read(doc)
-	var defs []*httptool.Definition
-	if err == nil {
-		defs, err = read.Import(opts)
-	}
+	defs, err := b.operations(name, c, doc)
 	switch {
 	case err != nil && c.Server.IsZero():
 		b.report(key+".server", err)
@@ -309,10 +287,41 @@ func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 		}
 		before := len(b.problems)
 		b.add(key, key+".server", def, &c.Call)
-		for i := before; i < len(b.problems); i++ { // the key is that of the document: the message names the tool
-			b.problems[i].Message = def.Name + ": " + b.problems[i].Message
+		added := b.problems[before:]
+		for i := range added { // the key is that of the document: the message names the tool
+			added[i].Message = def.Name + ": " + added[i].Message
 		}
 	}
+}
+
+// documentOf reads the document of an entry of tools.openapi. With an error it returns the part of the entry that must be corrected.
+func documentOf(c *config.OpenAPI) (doc []byte, part string, err error) {
+	if c.File == "" {
+		return nil, ".file", errors.New("is missing: the OpenAPI document")
+	}
+	if len(c.Call.Allowlist) == 0 && len(c.Allowlists) == 0 {
+		return nil, ".allowlist", errors.New(`is missing: name the fields of the answers that the model may see (["*"] for all)`)
+	}
+	if doc, err = ReadDocument(c.Path); err != nil {
+		return nil, ".file", err
+	}
+	if sum := DocumentSum(doc); c.SHA256 != "" && c.SHA256 != sum {
+		return nil, ".sha256", fmt.Errorf("the document is another one: %s; look at what has changed, then write this in", sum)
+	}
+	return doc, "", nil
+}
+
+// operations returns the operations of a document that its entry selects.
+func (b *HTTPTools) operations(name string, c *config.OpenAPI, doc []byte) ([]*httptool.Definition, error) {
+	read, err := b.documents.read(doc)
+	if err != nil {
+		return nil, err
+	}
+	return read.Import(&httptool.ImportOptions{Source: name, Server: c.Server.Reveal(), Operations: c.Operations, Tags: c.Tags, Exclude: c.Exclude, Prefix: c.Prefix, Rename: c.Rename, Allowlist: c.Call.Allowlist,
+		Allowlists: c.Allowlists, Effects: c.Effects, Security: secretsOf(c.Security), Credentials: credentials(&c.Call), OAuth: c.Call.OAuth.IsSet(),
+		OnLeftOut: func(e *httptool.OperationError) {
+			b.notesOf(name).LeftOut = append(b.notesOf(name).LeftOut, e.Error())
+		}})
 }
 
 // DocumentSum returns the SHA-256 of an OpenAPI document in hexadecimal, as tools.openapi.NAME.sha256 has it.
@@ -346,11 +355,11 @@ func ReadDocument(path string) ([]byte, error) {
 }
 
 // checkNames reports names that several tools have.
-func (b *HTTPTools) checkNames(cfg *config.Config) {
+func (b *HTTPTools) checkNames() {
 	if len(b.tools) == 0 {
 		return
 	}
-	names, byName, err := builtinTools(cfg)
+	names, byName, err := builtinTools(b.cfg)
 	if err != nil {
 		b.report("tools.builtin", err)
 		return
@@ -363,7 +372,7 @@ func (b *HTTPTools) checkNames(cfg *config.Config) {
 	}
 	for i, t := range b.tools {
 		sp := t.Spec()
-		if server, _, ok := cfg.Tools.MCPTool(sp.Name); ok {
+		if server, _, ok := b.cfg.Tools.MCPTool(sp.Name); ok {
 			b.report(b.keys[i], fmt.Errorf("the name %s is one for tools of mcp:%s: the other tool is from %s", sp.Name, server, sp.Origin))
 			continue
 		}

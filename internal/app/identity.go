@@ -31,17 +31,22 @@ func (p *identityProvider) Settings() [sha256.Size]byte { return p.settings }
 // Identify implements [server.IdentityProvider].
 func (p *identityProvider) Identify(ctx context.Context, token string) (*server.Identity, error) {
 	t, err := p.tokens.Verify(ctx, token)
-	return p.identity(t, err)
+	if err != nil {
+		return nil, issuerError(err)
+	}
+	return p.identity(t)
 }
 
-// identity returns the identity of the holder of a token. err is the result of the verification.
-func (p *identityProvider) identity(t *oidc.Token, err error) (*server.Identity, error) {
+// issuerError wraps err in [server.ErrNoIssuer] if the issuer is unavailable.
+func issuerError(err error) error {
 	if oidc.KindOf(err) == oidc.Unavailable {
-		return nil, fmt.Errorf("%w: %w", server.ErrNoIssuer, err)
+		return fmt.Errorf("%w: %w", server.ErrNoIssuer, err)
 	}
-	if err != nil {
-		return nil, err
-	}
+	return err
+}
+
+// identity returns the identity of the holder of a token that was verified.
+func (p *identityProvider) identity(t *oidc.Token) (*server.Identity, error) {
 	id := &server.Identity{Issuer: t.Issuer, Subject: t.Subject, Key: p.profile(t), Expires: t.Expires.Add(p.conf.ClockSkew), Labels: map[string]string{}}
 	if id.Key == "" {
 		return nil, server.ErrNoProfile
@@ -66,16 +71,16 @@ type signInProvider struct {
 // SignInURL implements [server.SignInProvider].
 func (p *signInProvider) SignInURL(ctx context.Context, s *server.SignIn) (string, error) {
 	address, err := p.tokens.AuthorizeURL(ctx, &p.client, (*oidc.Login)(s))
-	if oidc.KindOf(err) == oidc.Unavailable {
-		err = fmt.Errorf("%w: %w", server.ErrNoIssuer, err)
-	}
-	return address, err
+	return address, issuerError(err)
 }
 
 // FinishSignIn implements [server.SignInProvider].
 func (p *signInProvider) FinishSignIn(ctx context.Context, s *server.SignIn, code string) (*server.Identity, error) {
 	t, err := p.tokens.Exchange(ctx, &p.client, (*oidc.Login)(s), code)
-	id, err := p.identity(t, err)
+	if err != nil {
+		return nil, issuerError(err)
+	}
+	id, err := p.identity(t)
 	if err != nil {
 		return nil, err
 	}

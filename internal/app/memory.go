@@ -32,25 +32,26 @@ func memoryLimit(root string) int64 {
 	return least
 }
 
-// cgroupLimits returns the memory limits of the cgroup of the program and of its parents, for cgroup versions 1 and 2.
+// memoryFiles say where the memory limit of a group is, by the controllers of the group: version 2 names none.
+var memoryFiles = map[string]struct{ mount, file string }{
+	"":       {"sys/fs/cgroup", "memory.max"},
+	"memory": {"sys/fs/cgroup/memory", "memory.limit_in_bytes"},
+}
+
+// cgroupLimits returns the memory limits of the cgroup of the program and of its parents, for cgroup versions 1 and 2. The program's groups
+// are lines ID:CONTROLLERS:PATH, such as 9:memory:/user.slice in version 1 and 0::/user.slice in version 2.
 func cgroupLimits(root string) (limits []int64) {
 	groups, _ := os.ReadFile(path.Join(root, "proc/self/cgroup")) // only Linux has the file
 	for line := range strings.Lines(string(groups)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3) // ID:CONTROLLERS:PATH
-		if len(parts) != 3 {
+		_, line, _ = strings.Cut(strings.TrimSpace(line), ":")
+		controllers, group, _ := strings.Cut(line, ":")
+		at, known := memoryFiles[controllers]
+		if !known || group == "" {
 			continue
 		}
-		mount, file := "sys/fs/cgroup", "memory.max"
-		switch parts[1] {
-		case "":
-		case "memory":
-			mount, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-		default:
-			continue
-		}
-		for group := path.Join("/", parts[2]); ; group = path.Dir(group) {
-			text, err := os.ReadFile(path.Join(root, mount, group, file))
-			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil { // otherwise there is no limit
+		for group = path.Join("/", group); ; group = path.Dir(group) {
+			text, _ := os.ReadFile(path.Join(root, at.mount, group, at.file))
+			if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil { // otherwise there is no limit
 				limits = append(limits, n)
 			}
 			if group == "/" {

@@ -108,16 +108,15 @@ func ModuleOptions(cfg *config.Config) *wasmtool.Options {
 	w := &cfg.Tools.WASM
 	opts := &wasmtool.Options{Interpreter: w.Interpreter, TotalMemory: int64(w.MaxTotalMemory),
 		Most: &wasmtool.Most{Grants: w.Grants, Timeout: w.MaxTimeout, MemoryPages: w.MaxMemory >> 16, ModuleBytes: w.MaxModule}}
-	switch {
-	case !w.Cache:
-	case w.CacheDir != "":
+	if !w.Cache {
+		return opts
+	}
+	if w.CacheDir != "" {
 		opts.CacheDir = stateFile(cfg, w.CacheDir)
-	default:
-		if dir, err := os.UserCacheDir(); err == nil {
-			dir = filepath.Join(dir, "lathe", "wasm")
-			if os.MkdirAll(dir, 0o700) == nil { // on error there is no cache
-				opts.CacheDir = dir
-			}
+	} else if dir, err := os.UserCacheDir(); err == nil {
+		dir = filepath.Join(dir, "lathe", "wasm")
+		if os.MkdirAll(dir, 0o700) == nil { // on error there is no cache
+			opts.CacheDir = dir
 		}
 	}
 	return opts

@@ -51,31 +51,19 @@ func (r *revision) build(a *App) (err error) {
 	if r.catalog, err = OpenCatalog(cfg); err != nil {
 		return err
 	}
-	ctx := context.Background() // requests that began before a shutdown still use the servers and modules
-	if r.tools, err = startTools(ctx, cfg, r.agents, a.opts.TemporalTool, a.opts.Tools, &ServerOptions{Environ: a.opts.Environ, Log: a.log, Observers: a.observers()}); err != nil {
+	if err := r.startTools(a); err != nil {
 		return err
 	}
 	set := r.tools.Set
-	for _, text := range r.tools.Servers.Warnings() {
-		a.log.Warn(text)
-	}
-	if err := a.pools.tools.Attach(ctx, set); err != nil {
-		return err
-	}
-	for _, name := range UnknownSearchTools(cfg, set) {
-		a.log.Warn("tools.search.always names a tool that does not exist now", "tool", name)
-	}
-	if decision, withheld := SearchWithheld(cfg); withheld {
-		a.log.Warn("policy does not allow tool_search, so that runs send the definitions of all tools; policy.tools.tool_search: allow lets them search", "decision", decision.String())
-	}
-	r.pools = a.pools
 	// A call of an agent cannot wait for a later approval: tools that need an approval are withheld from agents.
-	if r.unattended, err = NewRunner(cfg, set, &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {
+	calls := &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}
+	if r.unattended, err = NewRunner(cfg, set, calls); err != nil {
 		return err
 	}
 	r.runner = r.unattended
 	if a.store != nil {
-		if r.runner, err = NewRunner(cfg, set, &CallOptions{Approver: a.approvals, Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {
+		calls.Approver = a.approvals
+		if r.runner, err = NewRunner(cfg, set, calls); err != nil {
 			return err
 		}
 	}
@@ -113,6 +101,30 @@ func (r *revision) build(a *App) (err error) {
 	return nil
 }
 
+// startTools starts the tools with their servers and modules, attaches the tools of workers, and logs what is probably not intended.
+func (r *revision) startTools(a *App) (err error) {
+	ctx := context.Background() // requests that began before a shutdown still use the servers and modules
+	opts := &ServerOptions{Environ: a.opts.Environ, Log: a.log, Observers: a.observers()}
+	if r.tools, err = startTools(ctx, r.cfg, r.agents, a.opts.TemporalTool, a.opts.Tools, opts); err != nil {
+		return err
+	}
+	for _, text := range r.tools.Servers.Warnings() {
+		a.log.Warn(text)
+	}
+	set := r.tools.Set
+	if err := a.pools.tools.Attach(ctx, set); err != nil {
+		return err
+	}
+	for _, name := range UnknownSearchTools(r.cfg, set) {
+		a.log.Warn("tools.search.always names a tool that does not exist now", "tool", name)
+	}
+	if decision, withheld := SearchWithheld(r.cfg); withheld {
+		a.log.Warn("policy does not allow tool_search, so that runs send the definitions of all tools; policy.tools.tool_search: allow lets them search", "decision", decision.String())
+	}
+	r.pools = a.pools
+	return nil
+}
+
 // close stops the servers and modules of the revision. No request and no run may use it.
 func (r *revision) close() {
 	if r.pools != nil {
@@ -141,7 +153,8 @@ func keysOf(cfg *config.Config) []server.Key {
 			Limits: k.Limits, RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
 		_, _ = hex.Decode(key.Hash[:], []byte(k.SHA256)) // the configuration has checked the text; without one the hash is zero
 		profiles[name] = key
-		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() && cfg.FileKeys != nil {
+		noKey := k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet()
+		if noKey && cfg.FileKeys != nil {
 			continue // the entry is only a profile for the keys file; without a keys file the server refuses such an entry
 		}
 		keys = append(keys, key)

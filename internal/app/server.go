@@ -26,11 +26,8 @@ func (a *App) newServer(cfg *config.Config) (err error) {
 	if a.webhook != nil {
 		a.sinks = append(a.sinks, a.webhook)
 	}
-	runs := &engine.Options{Sinks: a.sinks, Log: a.log, Lease: cfg.Cluster.Lease}
-	if a.store != nil {
-		runs.Store = a.store
-		_, runs.FlushBeforeEnd = a.store.(memoryStore)
-	}
+	runs := &engine.Options{Sinks: a.sinks, Log: a.log, Lease: cfg.Cluster.Lease, Store: a.store}
+	_, runs.FlushBeforeEnd = a.store.(memoryStore)
 	if a.audit != nil {
 		runs.Audit = a.audit.Event
 	}

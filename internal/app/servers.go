@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"slices"
@@ -68,12 +67,10 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 		Environ: environOf(opts.Environ), LoginCommand: LoginCommand})
 	if err != nil {
 		s.Close()
-		code := lathe.CodeInvalidConfig
 		if lathe.CodeOf(err) == lathe.CodeUnavailable {
-			code = lathe.CodeUnavailable
-			err = fmt.Errorf("%w; `lathe tools doctor` examines it", err)
+			return nil, lathe.CodeUnavailable.Errorf(Op, "%w; `lathe tools doctor` examines it", err)
 		}
-		return nil, code.Wrap(Op, err)
+		return nil, configError(err)
 	}
 	s.group = group
 	return s, nil

@@ -18,9 +18,10 @@ func tokensFor(name string, cfg *config.Config) (*oauth.Client, *egress.Client, 
 	if c.URL.IsZero() || HasAuthorization(c.Headers) {
 		return nil, nil, nil
 	}
-	if err := conf.Check(); err != nil && c.OAuth.IsZero() {
-		return nil, nil, nil //nolint:nilerr // no tokens are configured, and others could read them on the way to such an address
-	} else if err != nil {
+	if err := conf.Check(); err != nil {
+		if c.OAuth.IsZero() {
+			err = nil // no tokens are configured, and others could read them on the way to such an address
+		}
 		return nil, nil, err
 	}
 	return tokenClient(&conf, cfg)

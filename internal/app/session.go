@@ -69,11 +69,8 @@ func OpenSession(ctx context.Context, cfg *config.Config, entry *config.Model, o
 	}
 	s := &Session{cfg: cfg, store: opts.Store, sim: opts.Sim, log: opts.Log}
 	defer func() {
-		if err == nil {
-			return
-		}
-		if cerr := s.Close(ctx); cerr != nil {
-			err = errors.Join(err, cerr)
+		if err != nil {
+			err = join(err, s.Close(ctx))
 		}
 	}()
 	model, err := NewModel(cfg, entry, &ModelOptions{Sim: opts.Sim, Log: s.log})
@@ -111,12 +108,9 @@ func OpenSession(ctx context.Context, cfg *config.Config, entry *config.Model, o
 }
 
 func (s *Session) newEngine(sinks []event.Sink) (err error) {
-	opts := &engine.Options{Sinks: append(slices.Clone(sinks), &s.started), Log: s.log}
+	opts := &engine.Options{Sinks: append(slices.Clone(sinks), &s.started), Log: s.log, Store: s.store}
 	if s.traces != nil {
 		opts.Sinks = append(opts.Sinks, s.traces)
-	}
-	if s.store != nil {
-		opts.Store = s.store
 	}
 	if s.audit != nil {
 		opts.Audit = s.audit.Event
@@ -173,7 +167,7 @@ func (s *Session) Compact(ctx context.Context) error {
 		return nil
 	}
 	for _, id := range s.started.all() {
-		err := compactRun(context.WithoutCancel(ctx), s.store.Compact, id, keep, &Compacted{})
+		err := compactRun(context.WithoutCancel(ctx), s.store, id, keep, &Compacted{})
 		if err != nil && !errors.Is(err, lathe.ErrConflict) && !errors.Is(err, lathe.ErrNotFound) { // conflict: the run is suspended; not found: it was not stored
 			return failed(fmt.Errorf("removing content of the run, as tool_calling.retention says: %w", err))
 		}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -25,21 +24,14 @@ func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error)
 		flag, path, parse = "--replay", replay, sim.ReplayScript
 	}
 	if path != "" {
-		open := func(path string) (*os.File, error) { // the file may be a pipe
-			f, err := os.Open(path)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", flag, err)
-			}
-			return f, err
-		}
-		s, err := readScript(open, path, parse)
+		s, err := readScript(os.Open, flag+": ", path, parse) // the file may be a pipe
 		if err != nil {
 			return nil, err
 		}
 		opts.Scripts[""] = s
 	}
 	for name, file := range text.ByName(cfg.Sim.Scripts) {
-		s, err := readScript(regular.Open, besideConfig(cfg, file), sim.ParseScript)
+		s, err := readScript(regular.Open, "", besideConfig(cfg, file), sim.ParseScript)
 		if err != nil {
 			return nil, invalidConfig("sim.scripts.%s: %w", name, Cause(err))
 		}
@@ -48,10 +40,11 @@ func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error)
 	return opts, nil
 }
 
-func readScript(open func(path string) (*os.File, error), path string, parse func(io.Reader) (*sim.Script, error)) (*sim.Script, error) {
+// readScript opens and parses a file. The error of open begins with prefix.
+func readScript(open func(path string) (*os.File, error), prefix, path string, parse func(io.Reader) (*sim.Script, error)) (*sim.Script, error) {
 	f, err := open(path)
 	if err != nil {
-		return nil, invalidRequest("%w", err)
+		return nil, invalidRequest("%s%w", prefix, err)
 	}
 	defer f.Close()
 	s, err := parse(f)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -143,32 +144,30 @@ func (s *served) Audit(ctx context.Context, limit int) (*server.AuditState, erro
 	}
 	out := &server.AuditState{OK: true}
 	files := map[string]bool{}
-	ring := make([]server.AuditLine, 0, limit)
+	last := make([]server.AuditLine, 0, limit)
 	for e, err := range audit.Lines(AuditPath(s.rev.cfg)) {
 		var broken *audit.Break
-		switch {
-		case errors.As(err, &broken):
+		if errors.As(err, &broken) {
 			out.OK, out.Broken = false, broken.Error()
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return nil, err
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		}
-		if err != nil {
 			break
+		}
+		if errors.Is(err, fs.ErrNotExist) { // no line was written yet
+			break
+		}
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return nil, err
 		}
 		files[e.File] = true
 		out.Lines++
-		if len(ring) == limit {
-			ring = slices.Delete(ring, 0, 1)
+		if len(last) == limit {
+			last = slices.Delete(last, 0, 1)
 		}
 		f, _ := e.Fields() // without fields if the event cannot be decoded
-		ring = append(ring, server.AuditLine{N: e.N, Time: e.Time, Kind: string(e.Kind), Type: f.Type, Principal: e.Principal, RunID: f.RunID, ToolCallID: f.ToolCallID, Tool: f.Tool,
+		last = append(last, server.AuditLine{N: e.N, Time: e.Time, Kind: string(e.Kind), Type: f.Type, Principal: e.Principal, RunID: f.RunID, ToolCallID: f.ToolCallID, Tool: f.Tool,
 			Decision: f.Decision, Rule: f.Rule, By: f.By, Status: f.Status, Prev: e.Prev})
 	}
-	slices.Reverse(ring)
-	out.Files, out.Data = len(files), ring
+	slices.Reverse(last)
+	out.Files, out.Data = len(files), last
 	if s.app.audit != nil && out.OK {
 		out.Head = s.app.audit.Head().String()
 	}

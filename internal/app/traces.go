@@ -86,11 +86,12 @@ func tracesPath(base string) string { return strings.TrimSuffix(base, "/") + "/v
 func otlpHeaders(texts ...string) (map[string]string, error) {
 	headers := map[string]string{}
 	for _, text := range texts {
-		for _, pair := range strings.Split(text, ",") {
-			name, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
-			if strings.TrimSpace(pair) == "" {
+		for pair := range strings.SplitSeq(text, ",") {
+			pair = strings.TrimSpace(pair)
+			if pair == "" {
 				continue
 			}
+			name, value, ok := strings.Cut(pair, "=")
 			v, err := url.PathUnescape(strings.TrimSpace(value))
 			if !ok || err != nil {
 				return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_HEADERS: want name=value pairs, separated by commas")

@@ -19,10 +19,10 @@ const (
 func newWebhook(cfg *config.Config, log *slog.Logger) (*webhook.Notifier, error) {
 	w := &cfg.Approval.Webhook
 	address := w.URL.Reveal()
-	switch {
-	case address == "" && (!w.Secret.IsZero() || w.Page != ""):
-		return nil, invalidConfig("approval.webhook.url: no address: where notices of waiting calls are sent")
-	case address == "":
+	if address == "" {
+		if !w.Secret.IsZero() || w.Page != "" {
+			return nil, invalidConfig("approval.webhook.url: no address: where notices of waiting calls are sent")
+		}
 		return nil, nil
 	}
 	secret, err := webhook.ParseSecret(w.Secret.Reveal())

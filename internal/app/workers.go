@@ -28,9 +28,7 @@ type workerPools struct {
 // call close.
 func newWorkerPools(cfg *config.Config, kept Store, log *slog.Logger) (*workerPools, error) {
 	w := &workerPools{}
-	if kept != nil {
-		w.queue, _ = any(kept).(remote.Queue)
-	}
+	w.queue, _ = kept.(remote.Queue)
 	if w.queue == nil {
 		w.queue = store.NewMemory(nil)
 	}

@@ -61,9 +61,11 @@ func parseNode(d *json.Decoder, depth int) (*yaml.Node, error) {
 		if depth == 0 {
 			return nil, fmt.Errorf("it has more than %d levels", maxDepth)
 		}
-		if n.Kind = yaml.SequenceNode; t == '{' {
+		n.Kind = yaml.SequenceNode
+		if t == '{' {
 			n.Kind = yaml.MappingNode
 		}
+		return n, parseContent(d, n, depth-1)
 	case string:
 		return stringYAML(t), nil
 	default:
@@ -71,25 +73,29 @@ func parseNode(d *json.Decoder, depth int) (*yaml.Node, error) {
 		n.Value = string(text)
 		return n, err
 	}
+}
+
+// parseContent appends the elements of an array, or the names and values of an object, to the Content of n.
+func parseContent(d *json.Decoder, n *yaml.Node, depth int) error {
 	for d.More() {
 		if n.Kind == yaml.MappingNode {
-			name, err := d.Token()
+			name, err := parseNode(d, depth) // a string: the decoder accepts nothing else
 			if err != nil {
-				return nil, err
+				return err
 			}
-			if memberYAML(n, name.(string)) != nil {
-				return nil, fmt.Errorf("the member %q is there twice", name)
+			if memberYAML(n, name.Value) != nil {
+				return fmt.Errorf("the member %q is there twice", name.Value)
 			}
-			n.Content = append(n.Content, stringYAML(name.(string)))
+			n.Content = append(n.Content, name)
 		}
-		value, err := parseNode(d, depth-1)
+		value, err := parseNode(d, depth)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		n.Content = append(n.Content, value)
 	}
-	_, err = d.Token()
-	return n, err
+	_, err := d.Token() // the closing mark
+	return err
 }
 
 // treeJSON returns the value in the form of [Format.Decode]: maps, lists and scalars.

@@ -50,10 +50,7 @@ func Read(a *Agent, d *Dirs, keyEnv string) (s *Settings, differences []string, 
 		}
 		differences = append(differences, fmt.Sprintf("%s: %s %s", file, strings.Join(e.Path, "."), what))
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return s, differences, nil
+	return s, differences, err
 }
 
 // eachEntry calls visit for each entry of the agent's files, with the path of the file and the value in it; ok is false if the file has none.

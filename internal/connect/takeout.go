@@ -66,21 +66,24 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 	changed := false
 	for _, p := range puts {
 		old, current := nodeAt(had, p.Path), nodeAt(n, p.Path)
-		switch {
-		case same(current, old): // equal to the previous value
-		case !p.Removed && current == nil: // the user has removed the setting
-		case current != nil && (p.Removed || !equal(treeJSON(current), p.Value)):
-			if !p.Default {
-				left = append(left, strings.Join(p.Path, "."))
-			}
-		case old == nil:
-			removeJSON(n, p.Path)
-			changed = true
-		case setYAML(n, p.Path, old) == nil:
-			changed = true
-		default: // a value on the path has been changed to one of another kind
-			left = append(left, strings.Join(p.Path, "."))
+		removedSince := current == nil && !p.Removed
+		if removedSince || same(current, old) {
+			continue // there is nothing to undo
 		}
+		name := strings.Join(p.Path, ".")
+		if current != nil && (p.Removed || !equal(treeJSON(current), p.Value)) { // changed since it was written
+			if !p.Default {
+				left = append(left, name)
+			}
+			continue
+		}
+		if old == nil {
+			removeJSON(n, p.Path)
+		} else if setYAML(n, p.Path, old) != nil { // a value on the path has been changed to one of another kind
+			left = append(left, name)
+			continue
+		}
+		changed = true
 	}
 	if !changed {
 		return now, left, nil
@@ -102,7 +105,8 @@ func prune(n, had *yaml.Node, puts []Put) {
 	for _, p := range puts {
 		for i := len(p.Path) - 1; i > 0; i-- {
 			path := p.Path[:i]
-			if nodeAt(had, path) != nil || nodeAt(n, path) == nil || !onlyDefaults(nodeAt(n, path), path, puts) {
+			value := nodeAt(n, path)
+			if value == nil || nodeAt(had, path) != nil || !onlyDefaults(value, path, puts) {
 				break
 			}
 			removeJSON(n, path)

@@ -22,7 +22,8 @@ func decodeTOML(text []byte) (map[string]any, error) {
 func editTOML(text []byte, entries []Entry) ([]byte, error) {
 	lines := linesOf(text)
 	for _, e := range entries {
-		table, key := strings.Join(e.Path[:len(e.Path)-1], "."), e.Path[len(e.Path)-1]
+		last := len(e.Path) - 1
+		table, key := strings.Join(e.Path[:last], "."), e.Path[last]
 		if e.Value == Absent {
 			if i, _ := findLine(lines, table, key); i >= 0 {
 				lines = slices.Delete(lines, i, i+1)

@@ -176,25 +176,15 @@ func Undo(record string) ([]Change, error) {
 	if len(r.Files) == 0 {
 		return nil, ErrNothingWritten
 	}
-	changes, texts := make([]Change, len(r.Files)), make([][]byte, len(r.Files))
+	edits := make([]edit, len(r.Files))
 	for i := range r.Files {
-		if texts[i], changes[i], err = r.Files[i].former(); err != nil {
+		if edits[i], err = r.Files[i].former(); err != nil {
 			return nil, err
 		}
 	}
-	for i, w := range r.Files {
-		if texts[i] == nil {
-			err = os.Remove(w.Path)
-			if errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
-		} else {
-			err = replace(w.Path, texts[i])
-		}
-		if err == nil && w.Backup != "" && changes[i].Backup == "" {
-			err = os.Remove(w.Backup)
-		}
-		if err != nil {
+	changes := changesOf(edits)
+	for i, e := range edits {
+		if err := e.restore(r.Files[i].Backup); err != nil {
 			return changes[:i], err
 		}
 	}
@@ -205,13 +195,26 @@ func Undo(record string) ([]Change, error) {
 	return changes, nil
 }
 
-// former returns the text of the file without the written settings; nil: the file is to be removed. c.Backup is set if the backup is not to
-// be removed.
-func (w *Written) former() (text []byte, c Change, err error) {
-	c = Change{Path: w.Path, Changed: true}
+// restore writes the text after the edit, or removes the file if there is none. Then it removes the backup, unless the edit keeps it.
+func (e *edit) restore(backup string) (err error) {
+	if e.after != nil {
+		err = replace(e.Path, e.after)
+	} else if err = os.Remove(e.Path); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err == nil && backup != "" && e.Backup == "" {
+		err = os.Remove(backup)
+	}
+	return err
+}
+
+// former returns the edit that removes the written settings; without a text after it the file is to be removed. Backup is set if the backup
+// is not to be removed.
+func (w *Written) former() (e edit, err error) {
+	e.Path, e.Changed = w.Path, true
 	now, err := ReadFile(w.Path)
 	if err != nil {
-		return nil, c, err
+		return e, err
 	}
 	advice := "it did not exist before"
 	var before []byte
@@ -221,23 +224,24 @@ func (w *Written) former() (text []byte, c Change, err error) {
 			err = fmt.Errorf("the backup %s is not there", w.Backup)
 		}
 		if err != nil {
-			return nil, c, err
+			return e, err
 		}
 	}
 	asWritten := now != nil && !w.Edited && sum(now) == w.SHA256
 	if asWritten || bytes.Equal(now, before) {
-		return before, c, nil
+		e.after = before
+		return e, nil
 	}
 	if now == nil || len(w.Puts) == 0 {
-		return nil, c, fmt.Errorf("%s was changed since it was written, and is left as it is: %s", w.Path, advice)
+		return e, fmt.Errorf("%s was changed since it was written, and is left as it is: %s", w.Path, advice)
 	}
-	if text, c.Left, err = takeOut(before, now, w.Puts); err != nil {
-		return nil, c, fmt.Errorf("%s was changed since it was written, and is left as it is: %w; %s", w.Path, err, advice)
+	if e.after, e.Left, err = takeOut(before, now, w.Puts); err != nil {
+		return e, fmt.Errorf("%s was changed since it was written, and is left as it is: %w; %s", w.Path, err, advice)
 	}
-	if len(c.Left) > 0 {
-		c.Backup = w.Backup
+	if len(e.Left) > 0 {
+		e.Backup = w.Backup
 	}
-	return text, c, nil
+	return e, nil
 }
 
 func readRecord(path string) (*Record, error) {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strings"
 
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/config"
@@ -22,11 +21,11 @@ func (d *daemon) listenConsole(ctx context.Context, cfg *config.Config) (net.Lis
 }
 
 // announceConsole prints the address of the console. On a terminal of the machine that serves the console, it also prints a link that signs
-// in as the first admin key. The link is not written to a log.
-func (d *daemon) announceConsole(cfg *config.Config, url string) {
-	w := d.stderr
+// in as the first admin key. The link is not written to a log. host has the port, too.
+func (d *daemon) announceConsole(cfg *config.Config, scheme, host string) {
+	w, url := d.stderr, scheme+"://"+host
 	fmt.Fprintf(w, "the console is %s/\n", url)
-	if !d.opts.Terminal || !httpname.IsLoopback(url[strings.Index(url, "//")+2:]) {
+	if !d.opts.Terminal || !httpname.IsLoopback(host) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {

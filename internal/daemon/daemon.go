@@ -55,6 +55,14 @@ type Options struct {
 	App app.Options
 }
 
+func (o *Options) readConfig() (*config.Config, error) {
+	file, err := o.Find()
+	if err != nil {
+		return nil, err
+	}
+	return o.Load(file)
+}
+
 // A daemon is the state of [Run].
 type daemon struct {
 	opts    *Options
@@ -95,7 +103,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	d := &daemon{opts: opts, hup: make(chan os.Signal, 1)}
 	signal.Notify(d.hup, syscall.SIGHUP) // first of all: a signal during the start must not end the process
 	defer signal.Stop(d.hup)
-	stderr := gatherLog(opts.Stderr)
+	stderr := &gatheredLog{w: opts.Stderr}
 	defer stderr.flush()
 	d.stderr = stderr.direct()
 	if d.log, err = NewLog(stderr, opts.LogLevel, opts.LogFormat); err != nil {
@@ -106,11 +114,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 		return err
 	}
 	defer TakeStandardLog(d.log)()
-	file, err := opts.Find()
-	if err != nil {
-		return err
-	}
-	cfg, err := opts.Load(file)
+	cfg, err := opts.readConfig()
 	if err != nil {
 		return err
 	}
@@ -180,17 +184,17 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 	}
 	d.addr = ln.Addr().String()
 	var servers []*http.Server
-	broken := make(chan error, 3) // the result of each server; there are at most three
+	ended := make(chan error, 3) // the result of each server; there are at most three
 	serve := func(ln net.Listener, h http.Handler) {
 		srv := d.app.HTTPServer(h)
 		servers = append(servers, srv)
-		go func() { broken <- srv.Serve(ln) }()
+		go func() { ended <- srv.Serve(ln) }()
 	}
 	handler := d.app.Handler()
 	serve(d.app.Listener(ln), handler)
-	abort := func(err error) error {
+	abort := func(err error) error { // another listener cannot be opened: ends the first server
 		_ = servers[0].Close() // no request has been served yet
-		return join(err, ignoreClosed(<-broken))
+		return join(err, ignoreClosed(<-ended))
 	}
 	store, from := NamedStore(d.opts.Store, cfg.Serve.Store.Reveal())
 	if remove, err := d.leaveNote(store, from, ln.Addr()); err != nil {
@@ -224,14 +228,12 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 	unwatch := d.manager.watch(context.WithoutCancel(ctx), handler, func(err error) {
 		d.log.Error("the watchdog of the service manager got no message", "error", err)
 	})
-	err = d.wait(ctx, broken)
+	err = d.wait(ctx, ended)
 	d.notify("STOPPING=1")
 	d.stop(ctx, servers)
 	unwatch()
 	for range servers {
-		if serr := ignoreClosed(<-broken); err == nil {
-			err = serr
-		}
+		err = cmp.Or(err, ignoreClosed(<-ended))
 	}
 	return err
 }
@@ -246,7 +248,7 @@ func (d *daemon) announce(cfg *config.Config, page net.Addr) {
 		fmt.Fprintf(d.stderr, "note: no model is configured: the simulated %s answers, and others that `lathe sim list` names\n", config.SimModel)
 	}
 	if cfg.Serve.Console.Enabled {
-		d.announceConsole(cfg, scheme+"://"+page.String())
+		d.announceConsole(cfg, scheme, page.String())
 	}
 	fmt.Fprintf(d.stderr, "base URLs: OpenAI %[1]s://%[2]s/v1, Anthropic %[1]s://%[2]s, Gemini %[1]s://%[2]s; `lathe connect` sets up agents\n", scheme, d.addr)
 	fmt.Fprintf(d.stderr, "lathe serves on %s://%s/v1 (stop with Ctrl-C)\n", scheme, d.addr)
@@ -273,13 +275,13 @@ func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 }
 
 // wait reloads the configuration at each SIGHUP, until ctx is done or a server fails.
-func (d *daemon) wait(ctx context.Context, broken chan error) error {
+func (d *daemon) wait(ctx context.Context, ended chan error) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-broken:
-			broken <- err // listen receives the result of each server
+		case err := <-ended:
+			ended <- err // listen receives the result of each server, this one too
 			return failed(err)
 		case <-d.hup:
 			_ = d.reload("SIGHUP") // reload logs the error
@@ -311,11 +313,7 @@ func (d *daemon) reload(by string) error {
 
 // readAgain reads the configuration and activates it.
 func (d *daemon) readAgain() error {
-	file, err := d.opts.Find()
-	if err != nil {
-		return err
-	}
-	cfg, err := d.opts.Load(file)
+	cfg, err := d.opts.readConfig()
 	if err != nil {
 		return err
 	}

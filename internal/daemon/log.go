@@ -24,10 +24,11 @@ func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, usage("--log %q: want debug, info, warn or error", level)
 	}
+	opts := &slog.HandlerOptions{Level: l}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), nil
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
+	return slog.New(slog.NewTextHandler(w, opts)), nil
 }
 
 // Limits of buffered log lines. A gateway that serves thousands of requests a second writes several lines in one write, because a write
@@ -46,8 +47,6 @@ type gatheredLog struct {
 	lines []byte
 	timer *time.Timer // not nil while lines are buffered
 }
-
-func gatherLog(w io.Writer) *gatheredLog { return &gatheredLog{w: w} }
 
 // Write buffers b, which must consist of complete lines.
 func (g *gatheredLog) Write(b []byte) (int, error) {

@@ -13,7 +13,7 @@ func TestLogIsGathered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var writes writeList
-		g := gatherLog(&writes)
+		g := &gatheredLog{w: &writes}
 		base, err := NewLog(g, "info", "")
 		if err != nil {
 			t.Fatal(err)

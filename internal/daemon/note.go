@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 
@@ -45,11 +46,8 @@ func (d *daemon) leaveNote(store, from string, ln net.Addr) (remove func(), err 
 	if err != nil {
 		return nil, err
 	}
-	if _, err = f.Write(append(b, '\n')); err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return func() { _ = os.Remove(path) }, f.Close()
+	_, err = f.Write(append(b, '\n'))
+	return func() { _ = os.Remove(path) }, errors.Join(err, f.Close())
 }
 
 // reachable returns an address at which this machine can reach a listener: the loopback address if the listener has an unspecified one.
@@ -59,7 +57,8 @@ func reachable(a net.Addr) string {
 		return a.String()
 	}
 	own := *t
-	if own.IP = net.IPv4(127, 0, 0, 1); t.IP.To4() == nil {
+	own.IP = net.IPv4(127, 0, 0, 1)
+	if t.IP.To4() == nil {
 		own.IP = net.IPv6loopback
 	}
 	return own.String()

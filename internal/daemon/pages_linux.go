@@ -28,28 +28,42 @@ func releasePages() {
 // A mapping is a part of the process's memory.
 type mapping struct{ start, size uintptr }
 
-// untouched returns the mappings of a file, from text in the format of /proc/PID/smaps, that are not writable and have no modified page.
+// untouched returns the mappings of a file, from text in the format of /proc/PID/smaps, that are not writable and have no modified page. The
+// text has for each mapping a line with address, permissions, offset, device, inode and path, and then its sizes:
+//
+//	00400000-0119d000 r-xp 00000000 08:01 1234        /usr/bin/lathe
+//	Size:              13940 kB
+//	Anonymous:             0 kB
 func untouched(smaps *bufio.Scanner, file string) (found []mapping) {
 	var m mapping
 	for smaps.Scan() {
 		words := strings.Fields(smaps.Text())
-		switch {
-		case len(words) < 3:
-		case words[0] == "Anonymous:":
+		if len(words) < 3 {
+			continue
+		}
+		if words[0] == "Anonymous:" {
 			if m.size > 0 && words[1] == "0" {
 				found = append(found, m)
 			}
 			m = mapping{}
-		case !strings.HasSuffix(words[0], ":"): // address, permissions, offset, device, inode, path
+		} else if !strings.HasSuffix(words[0], ":") {
+			_, path, _ := strings.Cut(smaps.Text(), "/")
 			m = mapping{}
-			_, path, ok := strings.Cut(smaps.Text(), "/")
-			from, to, _ := strings.Cut(words[0], "-")
-			start, err := strconv.ParseUint(from, 16, strconv.IntSize)
-			end, err2 := strconv.ParseUint(to, 16, strconv.IntSize)
-			if ok && "/"+path == file && !strings.Contains(words[1], "w") && err == nil && err2 == nil && start < end {
-				m = mapping{uintptr(start), uintptr(end - start)}
+			if "/"+path == file && !strings.Contains(words[1], "w") {
+				m = parseMapping(words[0])
 			}
 		}
 	}
 	return found
+}
+
+// parseMapping returns the mapping with an address such as 00400000-0119d000; without a size if the address is not valid.
+func parseMapping(address string) (m mapping) {
+	from, to, _ := strings.Cut(address, "-")
+	start, err := strconv.ParseUint(from, 16, strconv.IntSize)
+	end, endErr := strconv.ParseUint(to, 16, strconv.IntSize)
+	if err == nil && endErr == nil && start < end {
+		m = mapping{uintptr(start), uintptr(end - start)}
+	}
+	return m
 }

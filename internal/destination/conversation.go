@@ -71,14 +71,15 @@ func (c *Conversation) Roles(msgs []lathe.Message, changed []string, sends func(
 	if !c.row.MovesSystem() && c.row.Developer != no {
 		return msgs, changed
 	}
-	p := pass{out: msgs, changed: changed}
+	p := rewrite{out: msgs, changed: changed}
 	lead := c.leading(msgs, sends)
 	for i, m := range msgs {
 		if m.Role == lathe.RoleDeveloper && c.row.Developer == no {
 			m.Role = lathe.RoleSystem
 		}
-		if isSystem(&m) && c.row.MovesSystem() && (i >= lead || c.row.System == one && hasBlob(&m)) {
-			m, lead = asUser(m), 0
+		stays := i < lead && (c.row.System != one || !hasBlob(&m))
+		if isSystem(&m) && c.row.MovesSystem() && !stays {
+			m, lead = asUser(m), 0 // later system messages do not stay either
 		}
 		if m.Role != msgs[i].Role {
 			p.set(i, m)
@@ -120,7 +121,7 @@ func (c *Conversation) Join(msgs []lathe.Message, changed []string) ([]lathe.Mes
 	if !c.joinsTurns() && c.row.Documents != asText {
 		return msgs, changed
 	}
-	p := pass{Conversation: c, out: msgs, changed: changed, head: -1, prev: -1}
+	p := joiner{Conversation: c, rewrite: rewrite{out: msgs, changed: changed}, head: -1, prev: -1}
 	for i, m := range msgs {
 		switch {
 		case m.Role == "": // the message is not sent
@@ -133,21 +134,24 @@ func (c *Conversation) Join(msgs []lathe.Message, changed []string) ([]lathe.Mes
 	return p.out, p.changed
 }
 
-// A pass is one call of Roles or Join.
-type pass struct {
-	*Conversation // only for Join
-	out           []lathe.Message
-	copied        bool // out is a copy of the messages given
-	changed       []string
+// A rewrite is the result of Roles or Join so far.
+type rewrite struct {
+	out     []lathe.Message
+	copied  bool // out is a copy of the messages given
+	changed []string
+}
 
-	// Only for Join:
+// A joiner is one call of Join.
+type joiner struct {
+	*Conversation
+	rewrite
 	head int        // index in out of the system message to which others are joined; -1: none
 	prev int        // index in out of the last message that is sent; -1: none
 	last lathe.Role // role of the last message that counts in the order of turns
 }
 
 // set replaces message i of the result.
-func (p *pass) set(i int, m lathe.Message) {
+func (p *rewrite) set(i int, m lathe.Message) {
 	if !p.copied {
 		p.out, p.copied = slices.Clone(p.out), true
 	}
@@ -155,7 +159,7 @@ func (p *pass) set(i int, m lathe.Message) {
 }
 
 // note appends the path of a member of message i to changed, unless the list has the path already or is full.
-func (p *pass) note(i int, member string) {
+func (p *rewrite) note(i int, member string) {
 	path := "messages[" + strconv.Itoa(i) + "]." + member
 	if len(p.changed) < maxChanged && !slices.Contains(p.changed, path) {
 		p.changed = append(p.changed, path)
@@ -163,7 +167,7 @@ func (p *pass) note(i int, member string) {
 }
 
 // add adds message i, which is not one of the leading system messages, or joins it to the user or tool message before it.
-func (p *pass) add(i int, m lathe.Message) {
+func (p *joiner) add(i int, m lathe.Message) {
 	if p.row.Documents == asText {
 		if converted, ok := withDocuments(m); ok {
 			m = converted
@@ -186,7 +190,7 @@ func (p *pass) add(i int, m lathe.Message) {
 }
 
 // addLeading adds system message i, which only system messages precede, or joins it to the first of them.
-func (p *pass) addLeading(i int, m lathe.Message) {
+func (p *joiner) addLeading(i int, m lathe.Message) {
 	if p.head >= 0 {
 		p.join(p.head, i, m)
 		return
@@ -195,7 +199,7 @@ func (p *pass) addLeading(i int, m lathe.Message) {
 }
 
 // join appends the parts of message i to the message at index to of out.
-func (p *pass) join(to, i int, m lathe.Message) {
+func (p *joiner) join(to, i int, m lathe.Message) {
 	into := p.out[to]
 	if m.Name != "" && m.Name != into.Name {
 		p.note(i, "name")
@@ -241,7 +245,7 @@ func (p *pass) join(to, i int, m lathe.Message) {
 }
 
 // withoutRaw returns part j of message i without Raw, which only the wire of the message defines. It returns nil if nothing is left.
-func (p *pass) withoutRaw(i, j int, part lathe.Part) lathe.Part {
+func (p *rewrite) withoutRaw(i, j int, part lathe.Part) lathe.Part {
 	b, ok := part.(lathe.Blob)
 	if !ok || len(b.Raw) == 0 {
 		return part
@@ -258,7 +262,7 @@ func (p *pass) withoutRaw(i, j int, part lathe.Part) lathe.Part {
 
 // plain returns part j of message i in a form that a tool result may contain, and notes the paths of what it leaves out. It returns nil if
 // nothing is left.
-func (p *pass) plain(i, j int, part lathe.Part) lathe.Part {
+func (p *rewrite) plain(i, j int, part lathe.Part) lathe.Part {
 	at := "parts[" + strconv.Itoa(j) + "]"
 	switch part := part.(type) {
 	case lathe.Text:
@@ -275,7 +279,7 @@ func (p *pass) plain(i, j int, part lathe.Part) lathe.Part {
 	return nil
 }
 
-func (p *pass) noteMembers(i int, at string, members []lathe.Member) {
+func (p *rewrite) noteMembers(i int, at string, members []lathe.Member) {
 	for _, x := range members {
 		p.note(i, at+x.Name)
 	}
@@ -283,7 +287,7 @@ func (p *pass) noteMembers(i int, at string, members []lathe.Member) {
 
 // intoResult adds the part at from to the content of the result in message to, because the order of turns does not allow a user message
 // after it.
-func (p *pass) intoResult(into *lathe.Message, to int, from place, part lathe.Part) {
+func (p *joiner) intoResult(into *lathe.Message, to int, from place, part lathe.Part) {
 	result := slices.IndexFunc(into.Parts, func(part lathe.Part) bool { _, ok := part.(lathe.ToolResult); return ok })
 	if result < 0 {
 		return

@@ -109,18 +109,20 @@ func Accepts(rules map[string]string) (Row, error) {
 			return Row{}, fmt.Errorf("unknown rule %.40q: %s", name, text.Suggest(name, columns(), "there are "+strings.Join(columns(), ", ")))
 		}
 		value, words := rules[name], strings.Fields(v.Type().Field(i).Tag.Get("of"))
-		switch n, err := strconv.Atoi(value); {
-		case len(words) > 0 && !slices.Contains(words, value):
-			return Row{}, fmt.Errorf("%s: unknown value %.40q: %s", name, value, text.Suggest(value, words, "there are "+strings.Join(words, ", ")))
-		case len(words) > 0:
+		if len(words) > 0 {
+			if !slices.Contains(words, value) {
+				return Row{}, fmt.Errorf("%s: unknown value %.40q: %s", name, value, text.Suggest(value, words, "there are "+strings.Join(words, ", ")))
+			}
 			v.Field(i).SetString(value)
-		case value == free:
-			v.Field(i).SetInt(noLimit)
-		case err != nil || n < 1:
-			return Row{}, fmt.Errorf("%s: %.40q is neither a number above 0 nor any", name, value)
-		default:
-			v.Field(i).SetInt(int64(n))
+			continue
 		}
+		n, err := strconv.Atoi(value)
+		if value == free {
+			n = noLimit
+		} else if err != nil || n < 1 {
+			return Row{}, fmt.Errorf("%s: %.40q is neither a number above 0 nor any", name, value)
+		}
+		v.Field(i).SetInt(int64(n))
 	}
 	return r, nil
 }

@@ -59,10 +59,12 @@ func plainRoot(schema []byte, removed []string) (_ []byte, changes []string) {
 	out := []byte(`{"type":"object"`)
 	for key, v := range rawjson.Members(schema) {
 		if !slices.Contains(left, rawjson.Text(key)) {
-			out = append(append(append(append(out, ','), key...), ':'), v...)
+			out = appendMember(out, key, v)
 		}
 	}
-	out = append(append(append(out, `,"properties":{`...), m.properties...), '}')
+	out = append(out, `,"properties":{`...)
+	out = append(out, m.properties...)
+	out = append(out, '}')
 	if len(m.required) > 0 {
 		out = append(out, `,"required":[`...)
 		for i, name := range m.required {
@@ -74,6 +76,16 @@ func plainRoot(schema []byte, removed []string) (_ []byte, changes []string) {
 		out = append(out, ']')
 	}
 	return append(out, '}'), changes
+}
+
+// appendMember appends a member to those of an object, after a comma unless it is the first.
+func appendMember(dst, key, v []byte) []byte {
+	if len(dst) > 0 && dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	dst = append(dst, key...)
+	dst = append(dst, ':')
+	return append(dst, v...)
 }
 
 // Limits of merging: the nesting depth of unions, and the number of schemas merged into one root.
@@ -105,10 +117,7 @@ func (m *merged) add(schema []byte, depth int) (required []string) {
 			continue
 		}
 		m.names[name] = true
-		if len(m.properties) > 0 {
-			m.properties = append(m.properties, ',')
-		}
-		m.properties = append(append(append(m.properties, key...), ':'), v...)
+		m.properties = appendMember(m.properties, key, v)
 	}
 	for el := range rawjson.Elements(rawjson.At(schema, "required")) {
 		required = append(required, rawjson.Text(el))
@@ -149,7 +158,8 @@ const maxReferences = 8
 func inlined(root, schema []byte) []byte {
 	for range maxReferences {
 		list, name, ok := strings.Cut(strings.TrimPrefix(rawjson.TextAt(schema, "$ref"), "#/"), "/")
-		if !ok || list != "$defs" && list != "definitions" || strings.ContainsAny(name, "/~%") {
+		inList := ok && (list == "$defs" || list == "definitions")
+		if !inList || strings.ContainsAny(name, "/~%") {
 			return schema
 		}
 		target := rawjson.At(root, list, name)
@@ -157,15 +167,9 @@ func inlined(root, schema []byte) []byte {
 			return schema
 		}
 		out := []byte{'{'}
-		put := func(key, v []byte) {
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			out = append(append(append(out, key...), ':'), v...)
-		}
 		for key, v := range rawjson.Members(schema) {
 			if !rawjson.EqualKey(key, "$ref") {
-				put(key, v)
+				out = appendMember(out, key, v)
 			}
 		}
 		for key, v := range rawjson.Members(target) {
@@ -173,7 +177,7 @@ func inlined(root, schema []byte) []byte {
 			had := rawjson.At(schema, name)
 			switch {
 			case name == "$ref" || had == nil:
-				put(key, v)
+				out = appendMember(out, key, v)
 			case string(had) != string(v) && !slices.Contains(notes, name):
 				return schema
 			}

@@ -139,7 +139,10 @@ func serverOf(host string) string {
 }
 
 func (r *Rule) fits(w lathe.Wire, server string, f family) bool {
-	if r.Wire != "" && r.Wire != w || r.Server != "" && r.Server != server {
+	if r.Wire != "" && r.Wire != w {
+		return false
+	}
+	if r.Server != "" && r.Server != server {
 		return false
 	}
 	if r.Family == "" {

@@ -104,7 +104,8 @@ func unpack(archive []byte, hash string) (fs.FS, error) {
 		return nil, err
 	}
 	files := fstest.MapFS{}
-	for r := tar.NewReader(z); len(files) <= maxFiles; {
+	r := tar.NewReader(z)
+	for len(files) <= maxFiles {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files, nil

@@ -46,11 +46,13 @@ func run(download bool) error {
 func absent() string {
 	var fetched, other []string
 	for i := range testdata.Sets {
-		switch s := &testdata.Sets[i]; {
-		case s.Present("."):
-		case len(s.Parts) > 0:
+		s := &testdata.Sets[i]
+		if s.Present(".") {
+			continue
+		}
+		if len(s.Parts) > 0 {
 			fetched = append(fetched, s.Name)
-		default:
+		} else {
 			other = append(other, s.Name)
 		}
 	}
