@@ -66,18 +66,12 @@ type App struct {
 	opts Options
 	log  *slog.Logger
 
-	store      Store              // nil: runs are not stored
-	ownStore   bool               // New has opened the store, and Close closes it
-	audit      *audit.Log         // nil: no audit log
+	storage
+	telemetry
 	approvals  *approval.Queue    // pending approvals of stored runs
 	switches   *toolSwitches      // tools that operators have disabled
 	pools      *workerPools       // pools of workers
 	identities identities         // verifies the tokens of callers
-	meter      *budget.Meter      // counts model calls; nil: the store has no ledger
-	traces     *observe.Traces    // sends spans; nil: no collector is configured
-	webhook    *webhook.Notifier  // nil: no webhook is configured
-	metrics    *observe.Metrics   //
-	sinks      []event.Sink       // receive every event
 	engine     *engine.Engine     // nil until newServer
 	supervisor *engine.Supervisor // owns the runs that continue without a request
 	executor   Executor           // executes detached runs; nil: the supervisor does
@@ -90,7 +84,27 @@ type App struct {
 
 	keep        atomic.Pointer[config.Keep]     // retention settings of the current configuration
 	certificate atomic.Pointer[tls.Certificate] // current TLS certificate; nil: no TLS
+	revisions
+}
 
+// A storage is what an App records in.
+type storage struct {
+	store    Store         // nil: runs are not stored
+	ownStore bool          // New has opened the store, and Close closes it
+	audit    *audit.Log    // nil: no audit log
+	meter    *budget.Meter // counts model calls; nil: the store has no ledger
+}
+
+// A telemetry is what reports the events of an App to others.
+type telemetry struct {
+	traces  *observe.Traces   // sends spans; nil: no collector is configured
+	webhook *webhook.Notifier // nil: no webhook is configured
+	metrics *observe.Metrics
+	sinks   []event.Sink // receive every event
+}
+
+// The revisions of the configuration that an App uses.
+type revisions struct {
 	mu      sync.Mutex // guards the fields below, and is locked during a reload
 	current *revision
 	retired []chan struct{} // one for each replaced revision; closed together with the revision
@@ -185,8 +199,8 @@ func (a *App) openStore(cfg *config.Config) (err error) {
 }
 
 // shared reports whether other processes can execute runs of the store.
-func (a *App) shared() bool {
-	_, ok := a.store.(store.Shared)
+func (s *storage) shared() bool {
+	_, ok := s.store.(store.Shared)
 	return ok
 }
 

@@ -54,11 +54,11 @@ func (r *revision) offerCatalog(a *App) {
 }
 
 // observers returns the observers of requests to MCP servers.
-func (a *App) observers() []event.MCPObserver {
-	if a.traces == nil {
-		return []event.MCPObserver{a.metrics}
+func (t *telemetry) observers() []event.MCPObserver {
+	if t.traces == nil {
+		return []event.MCPObserver{t.metrics}
 	}
-	return []event.MCPObserver{a.metrics, a.traces}
+	return []event.MCPObserver{t.metrics, t.traces}
 }
 
 // refreshEvery is the interval at which changes of the tools of MCP servers, modules and workers are detected.
