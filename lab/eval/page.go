@@ -92,11 +92,7 @@ func (p *page) measured(s *Summary) {
 	}
 	p.Put("\n<h2>What was measured</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"what was measured\"><table class=\"about\">\n")
 	for _, m := range s.Measured {
-		trials := "trials"
-		if m.Trials == 1 {
-			trials = "trial"
-		}
-		p.Put(`<tr><th scope="row">{}</th><td>{} {}, from {}`, m.Model, m.Trials, trials, m.Started.UTC().Format("2006-01-02 15:04 MST"))
+		p.Put(`<tr><th scope="row">{}</th><td>{}, from {}`, m.Model, text.Plural(m.Trials, "trial"), m.Started.UTC().Format("2006-01-02 15:04 MST"))
 		for name, about := range text.ByName(m.About) {
 			p.Put("<br>{}: {}", strings.ReplaceAll(name, "_", " "), about)
 		}

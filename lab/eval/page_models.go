@@ -99,6 +99,7 @@ func (r *Row) figures() []figure {
 	}
 }
 
+// some returns text, or "" if n is 0.
 func some(n int, text string) string {
 	if n == 0 {
 		return ""
