@@ -173,16 +173,20 @@ func newHeat(s *Summary) heat {
 	}
 	left, head := labelWidth(s), 24+5*longest // the names of columns are rotated
 	d := heat{Width: left + len(columns)*width + 6*longest, Height: head + len(rows)*rowHeight + 4}
+	x, y := map[rowKey]int{}, map[rowKey]int{} // of columns and rows
 	for i := range columns {
-		d.Columns = append(d.Columns, heatText{left + i*width + width/2, head - 8, columns[i].label()})
+		at := left + i*width
+		x[columns[i].rowKey] = at
+		d.Columns = append(d.Columns, heatText{at + width/2, head - 8, columns[i].label()})
 	}
 	for i := range rows {
-		d.Rows = append(d.Rows, heatText{left - 10, head + i*rowHeight + 17, rows[i].label()})
+		at := head + i*rowHeight
+		y[rows[i].rowKey] = at
+		d.Rows = append(d.Rows, heatText{left - 10, at + 17, rows[i].label()})
 	}
 	for _, r := range s.ModelsScenarios {
-		isOf := func(row Row) bool { return row.rowKey == r.model() || row.rowKey == rowKey{Scenario: r.Scenario} }
-		at, of := slices.IndexFunc(columns, isOf), slices.IndexFunc(rows, isOf)
-		c := heatCell{X: left + at*width, Y: head + of*rowHeight, W: width - 2, H: rowHeight - 2,
+		model, scenario := r.model(), rowKey{Scenario: r.Scenario} // one is a column, the other a row
+		c := heatCell{X: x[model] + x[scenario], Y: y[model] + y[scenario], W: width - 2, H: rowHeight - 2,
 			Fill: heatColour(r.OKRate), Text: percent(r.OKRate), Title: fmt.Sprintf("%s: %d of %d", r.label(), r.OK, r.Runs)}
 		if r.Runs == 0 {
 			c.Fill, c.Text = "#777", "–"

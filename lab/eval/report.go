@@ -112,7 +112,9 @@ func (rep *Report) Summary() *Summary {
 	}
 	if categories {
 		s.ModelsCategories = rows(rep.Runs, func(r *Run) rowKey {
-			return rowKey{Model: r.Model, Category: r.Category, Strategy: r.Strategy, Fallback: r.Fallback}
+			k := r.key().model()
+			k.Category = r.Category
+			return k
 		})
 	}
 	s.ModelsScenarios = rows(rep.Runs, (*Run).key)

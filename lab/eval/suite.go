@@ -169,10 +169,7 @@ func (s *Suite) Find(ids ...string) ([]*Scenario, error) {
 
 // usesState reports whether the run has the tools of the workspace.
 func (sc *Scenario) usesState() bool {
-	if sc.Gold != nil {
-		return false
-	}
-	return len(sc.Tools) == 0 || sc.State.Facts != nil || sc.State.Draft != nil || sc.State.UI != nil
+	return sc.Gold == nil && (len(sc.Tools) == 0 || sc.State.Facts != nil || sc.State.Draft != nil || sc.State.UI != nil)
 }
 
 // conversational returns the settings of a scenario with gold actions: in a conversation an answer without calls is valid, and a refused
