@@ -73,16 +73,17 @@ func (l *loader) checkServers() {
 		if l.wrong(base) {
 			continue // the rest would only follow from it
 		}
+		hasCommand, hasURL := s.Command != "", !s.URL.IsZero()
 		switch {
-		case s.Command == "" && s.URL.IsZero():
+		case !hasCommand && !hasURL:
 			l.at(base+".command", "a server has a command or a url")
-		case s.Command != "" && !s.URL.IsZero():
+		case hasCommand && hasURL:
 			l.at(base+".url", "a server has a command or a url, not both")
-		case s.Command == "" && (len(s.Args) > 0 || s.Dir != "" || len(s.Env) > 0):
+		case hasURL && (len(s.Args) > 0 || s.Dir != "" || len(s.Env) > 0):
 			l.at(base+".url", "args, dir and env go with command")
-		case s.Command != "" && len(s.Headers) > 0:
+		case hasCommand && len(s.Headers) > 0:
 			l.at(base+".command", "headers go with url")
-		case s.Command != "" && !s.OAuth.IsZero():
+		case hasCommand && !s.OAuth.IsZero():
 			l.at(base+".command", "oauth goes with url")
 		}
 		if len(s.Allowlist) == 0 && !s.hasEveryAllowlist() {
