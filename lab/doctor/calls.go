@@ -161,9 +161,10 @@ func (x *examiner) judgeNames(a *answer) {
 		case len(names) == 0:
 		case g[0].name == "":
 			x.find("name-late")
-		case len(names) > 1 && slices.IndexFunc(names, func(n string) bool { return n != names[0] }) < 0:
+		case len(names) == 1:
+		case len(slices.Compact(names)) == 1: // all are equal
 			x.find("name-repeated")
-		case len(names) > 1:
+		default:
 			x.find("name-split")
 		}
 		if !slices.ContainsFunc(g, func(p piece) bool { return p.hasType }) {

@@ -156,6 +156,7 @@ const (
 func (x *examiner) refusal(e *exchange, tools bool, refused string) {
 	words := e.message()
 	aboutTools := tools && strings.Contains(strings.ToLower(words), "tool")
+	toolsFailed := aboutTools && refused == "tools-failed"
 	switch {
 	case x.unreachable != nil:
 	case e.timedOut:
@@ -168,9 +169,9 @@ func (x *examiner) refusal(e *exchange, tools bool, refused string) {
 		x.find("status-401", words)
 	case e.status == http.StatusForbidden:
 		x.find("status-403", words)
-	case e.status == http.StatusNotFound && aboutTools && refused == "tools-failed":
+	case toolsFailed && e.status == http.StatusNotFound:
 		x.refuseTools("status-404-tools", words)
-	case aboutTools && refused == "tools-failed":
+	case toolsFailed:
 		x.refuseTools("status-400-tools", words)
 	case isTemporary(e.status) && !aboutTools: // ask has recorded it
 	case !x.answered && (e.status == http.StatusNotFound || e.refused() && aboutModel(words)):
