@@ -290,7 +290,9 @@ func (a *assert) wrong(match string) string {
 			return string(a.Kind) + " wants two tools or more"
 		}
 		for _, t := range a.Tools {
-			if _, how, _ := strings.Cut(t, " "); how != "" && (a.Kind == assertOrder || how != "ok" && how != "failed") {
+			_, how, _ := strings.Cut(t, " ")
+			known := how == "" || a.Kind == assertTogether && (how == "ok" || how == "failed")
+			if !known {
 				return string(a.Kind) + " wants tool names; those of together may have ok or failed behind them"
 			}
 		}
