@@ -368,16 +368,20 @@ func (w *rewriter) elementSection(r *reader) []byte {
 			r.fail("the functions of a table are in a form that is not supported")
 		}
 		out = uleb(out, form)
-		active, names, hasExpressions := form&1 == 0, form&2 != 0, form&4 != 0
-		if active && names {
+		active, explicit, hasExpressions := form&1 == 0, form&2 != 0, form&4 != 0
+		if active && explicit {
 			out = uleb(out, r.u32()) // the table
 		}
 		if active {
 			out = w.constExpr(out, r) // the offset
 		}
-		if !active || names { // a type is written; 0 is that of functions
+		if !active || explicit { // a type is written
 			kind := r.byte()
-			if !hasExpressions && kind != 0 || hasExpressions && !isRefType(kind) {
+			supported := kind == 0 // functions
+			if hasExpressions {
+				supported = isRefType(kind)
+			}
+			if !supported {
 				r.fail("the elements of a table are of a type that is not supported")
 			}
 			out = append(out, kind)
