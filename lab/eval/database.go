@@ -250,10 +250,10 @@ func (c *stepCall) check(s *step, old json.RawMessage, found bool) error {
 		ok = found && slices.ContainsFunc(elements(want), func(e json.RawMessage) bool { return rawjson.Equal(old, e) })
 	case "has":
 		ok = found && has(old, want)
-	default:
-		var a, b big.Rat
-		ok = found && readNumber(&a, old) && readNumber(&b, want)
-		ok = ok && (s.Condition == "at_least" && a.Cmp(&b) >= 0 || s.Condition == "at_most" && a.Cmp(&b) <= 0)
+	case "at_least":
+		ok = found && inOrder(want, old)
+	case "at_most":
+		ok = found && inOrder(old, want)
 	}
 	if !ok {
 		return s.refuse("the value at %s does not allow this", s.Pointer)
@@ -334,6 +334,12 @@ func readNumber(into *big.Rat, raw json.RawMessage) bool {
 	}
 	_, ok := into.SetString(string(raw))
 	return ok
+}
+
+// inOrder reports whether both values are numbers, and a is not above b.
+func inOrder(a, b json.RawMessage) bool {
+	var x, y big.Rat
+	return readNumber(&x, a) && readNumber(&y, b) && x.Cmp(&y) <= 0
 }
 
 // calculate adds or subtracts two numbers exactly.
