@@ -29,27 +29,35 @@ const (
 // byName is the offset of a function that is the export with the tool's name.
 const byName = -1
 
-// A callMemory provides the memory of one call: an arena of the session, or the guest's own allocator. It implements [wasmrt.Space]. Blocks
-// of cabi_realloc are stored in program.spare after a call, since nested calls must not share one.
+// An arena is memory that a session provides for all of its calls. It implements [wasmrt.Space].
+type arena struct{ base, end uint64 }
+
+// Most implements [wasmrt.Space].
+func (a arena) Most() uint64 { return a.end - min(a.base, a.end) }
+
+// Reserve implements [wasmrt.Space].
+func (a arena) Reserve(context.Context, uint64) (uint64, error) { return a.base, nil }
+
+// A callMemory is memory of the guest's allocator for one call. It implements [wasmrt.Space]. Blocks of cabi_realloc are stored in
+// program.spare after a call, since nested calls must not share one.
 type callMemory struct {
-	program   *program
-	base, end uint64 // the bounds of an arena, as addresses
-	alloc     string // name of the exported allocator; "" for an arena
-	block            // memory that alloc has returned
+	program *program
+	alloc   string // name of the exported allocator
+	block          // memory that alloc has returned
 }
 
 // A block is memory of the guest's allocator.
 type block struct{ at, size uint64 }
 
-// memoryFor returns the callMemory for calls of functions of the session, or nil if the guest provides no memory. It returns errArena if
-// the arena is out of bounds.
-func (p *program) memoryFor(s *session) (*callMemory, error) {
+// memoryFor returns the memory for a call of a function of the session, an arena or a *callMemory, or nil if the guest provides none. It
+// returns errArena if the arena is out of bounds.
+func (p *program) memoryFor(s *session) (wasmrt.Space, error) {
 	ptr, n := uint64(s.params.arenaPtr), uint64(s.params.arenaLen)
 	if ptr != 0 && n != 0 {
 		if ptr+n > uint64(p.inst.Memory().Size()) {
 			return nil, errArena
 		}
-		return &callMemory{program: p, base: wasmrt.Align8(ptr), end: ptr + n}, nil
+		return arena{base: wasmrt.Align8(ptr), end: ptr + n}, nil
 	}
 	m := p.inst.Module()
 	if _, ok := m.Exports(allocRealloc, fourI32, i32); ok {
@@ -62,18 +70,10 @@ func (p *program) memoryFor(s *session) (*callMemory, error) {
 }
 
 // Most implements [wasmrt.Space].
-func (m *callMemory) Most() uint64 {
-	if m.alloc != "" {
-		return 1 << 32
-	}
-	return m.end - min(m.base, m.end)
-}
+func (m *callMemory) Most() uint64 { return 1 << 32 }
 
 // Reserve implements [wasmrt.Space].
 func (m *callMemory) Reserve(ctx context.Context, n uint64) (uint64, error) {
-	if m.alloc == "" {
-		return m.base, nil
-	}
 	want := n + 7 // the allocator may align to less than 8
 	if m.size >= want {
 		return wasmrt.Align8(m.at), nil
@@ -147,17 +147,21 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 		}
 		return failedBecause(-efault, cause), nil
 	}
-	if mem.alloc == allocRealloc { // nested calls use separate blocks
+	own, _ := mem.(*callMemory)                  // nil: an arena
+	if own != nil && own.alloc == allocRealloc { // nested calls use separate blocks
 		if last := len(p.spare) - 1; last >= 0 {
-			mem.block, p.spare = p.spare[last], p.spare[:last]
+			own.block, p.spare = p.spare[last], p.spare[:last]
 		}
-		defer func() { p.spare = append(p.spare, mem.block) }()
+		defer func() { p.spare = append(p.spare, own.block) }()
 	}
 	res, err := fn.Exchange(ctx, mem, args, uint64(p.limitsOf(f.session).MaxOutputBytes))
 	if err != nil {
 		return nil, err
 	}
-	return outputOf(&res), mem.release(ctx)
+	if own != nil {
+		err = own.release(ctx)
+	}
+	return outputOf(&res), err
 }
 
 // outputOf converts the result of an exchange to the output of the call.

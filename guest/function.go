@@ -71,7 +71,7 @@ func (f *function) Call(ctx context.Context, args json.RawMessage) (*lathe.Outpu
 	case <-ctx.Done():
 	}
 	select {
-	case r := <-back:
+	case r := <-back: // the call returned at the same time
 		return r.out, r.err
 	default:
 	}

@@ -174,9 +174,7 @@ func (p *Program) Run(ctx context.Context, host Host, opts *RunOptions) *Outcome
 		r.opts = *opts
 	}
 	r.fds = fds{next: firstFD, open: map[int32]*entry{}, most: p.limits.Descriptors}
-	if r.opts.Timeout == 0 {
-		r.opts.Timeout = defaultTimeout
-	}
+	r.opts.Timeout = cmp.Or(r.opts.Timeout, defaultTimeout)
 	if r.opts.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.opts.Timeout)
@@ -211,12 +209,10 @@ func (p *program) start(ctx context.Context, entry string) (code int, err error)
 	if err := fn.Invoke(ctx, stack); err != nil {
 		return 0, err
 	}
-	for _, params := range [][]wasmrt.ValueType{nil, {wasmrt.I32, wasmrt.I32}} {
-		if _, returns := p.inst.Module().Exports(entry, params, i32); returns {
-			return int(wasmrt.Int32(stack[0])), nil
-		}
+	if fn.Results() > 0 {
+		code = int(wasmrt.Int32(stack[0]))
 	}
-	return 0, nil
+	return code, nil
 }
 
 // end sets the outcome of the program; err is the error of its entry point or nil.
@@ -241,10 +237,9 @@ func (p *program) end(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		return
 	}
-	o.Err = errors.Join(context.Cause(ctx), err)
-	if o.Reason = lathe.ReasonCancelled; errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		o.Reason = lathe.ReasonRunTimeout
-		o.Err = fmt.Errorf("the guest took longer than %v", p.opts.Timeout)
+	o.Reason, o.Err = lathe.ReasonCancelled, errors.Join(context.Cause(ctx), err)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		o.Reason, o.Err = lathe.ReasonRunTimeout, fmt.Errorf("the guest took longer than %v", p.opts.Timeout)
 	}
 }
 

@@ -3,6 +3,7 @@ package guest
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 // result.
 type hostCall func(c *call) int32
 
-// A call is one call of a host function by a guest.
+// A call is one call of a host function by a guest. docs/internals/guest-abi.md names the parameters, which arg and word return by index.
 type call struct {
 	ctx   context.Context
 	p     *program
@@ -144,7 +145,7 @@ func (c *call) reply(ptr, lenPtr uint32, b []byte) int32 {
 }
 
 func (c *call) create() int32 {
-	s := &session{mcp: newMCPState(&c.p.opts.MCP)}
+	s := &session{mcp: newMCPState(&c.p.opts.MCP), params: params{limits: map[string]int64{}, forward: map[string]json.RawMessage{}}}
 	fd := c.p.fds.add(&entry{session: s})
 	if fd > 0 {
 		c.p.ids++
@@ -288,8 +289,7 @@ func (c *call) epollClose() int32 {
 	if c.p.fds.at(c.arg(0)).epoll == nil {
 		return -ebadf
 	}
-	delete(c.p.fds.open, c.arg(0))
-	return 0
+	return c.close()
 }
 
 // epollWait implements spear_epoll_wait and returns the number of ready descriptors. No descriptor becomes ready during the wait, because
@@ -338,31 +338,35 @@ func (c *call) fdControl() int32 {
 	const setFlags, getFlags, getKind, getStatus, getMetrics = 1, 2, 3, 4, 5
 	fd := c.arg(0)
 	e := c.p.fds.open[fd]
-	out := ""
-	switch cmd := c.arg(1); {
-	case cmd == setFlags:
-		arg, rc := c.argument(c.word(2), c.word(3))
-		switch {
-		case rc != 0:
-			return rc
-		case e == nil:
-			return -ebadf
-		}
-		return e.setFlags(arg)
-	case cmd < setFlags || cmd > getMetrics:
+	cmd := c.arg(1)
+	if cmd < setFlags || cmd > getMetrics {
 		return -einval
+	}
+	var arg []byte
+	var rc int32
+	if cmd == setFlags {
+		arg, rc = c.argument(c.word(2), c.word(3))
+	}
+	switch {
+	case rc != 0:
+		return rc
 	case e == nil:
 		return -ebadf
-	case cmd == getFlags:
+	}
+	out := "{}"
+	switch cmd {
+	case setFlags:
+		return e.setFlags(arg)
+	case getFlags:
 		out = `{"flags":` + e.flags() + `}`
-	case cmd == getKind:
+	case getKind:
 		out = `{"kind":"` + e.kind() + `"}`
-	case cmd == getStatus:
+	case getStatus:
 		out = e.status(c.p.fds.ready(fd))
-	case e.response != nil:
-		out = string(e.response.metrics)
-	default:
-		out = "{}"
+	case getMetrics:
+		if e.response != nil {
+			out = string(e.response.metrics)
+		}
 	}
 	return c.reply(c.word(2), c.word(3), []byte(out))
 }

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/lathe-run/lathe/internal/wasmrt"
@@ -31,14 +32,11 @@ func (l Limits) WithDefaults() Limits {
 	w := l.runtime().WithDefaults()
 	l.ModuleBytes, l.Functions, l.FunctionBytes, l.MemoryPages, l.TableElements = w.ModuleBytes, w.Functions, w.FunctionBytes, w.MemoryPages, w.TableElements
 	l.HostCalls, l.StdoutBytes, l.FileBytes, l.OpenFiles, l.NewFiles = w.HostCalls, w.StdoutBytes, w.FileBytes, w.OpenFiles, w.NewFiles
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&l.LogBytes, 256 << 10}, {&l.Descriptors, 256}, {&l.SessionBytes, 16 << 20}, {&l.SessionTools, 128}, {&l.Sends, 1000}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	l.LogBytes = cmp.Or(l.LogBytes, 256<<10)
+	l.Descriptors = cmp.Or(l.Descriptors, 256)
+	l.SessionBytes = cmp.Or(l.SessionBytes, 16<<20)
+	l.SessionTools = cmp.Or(l.SessionTools, 128)
+	l.Sends = cmp.Or(l.Sends, 1000)
 	return l
 }
 

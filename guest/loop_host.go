@@ -120,28 +120,8 @@ func (h *LoopHost) Send(ctx context.Context, req *Request) (*Reply, error) {
 		}
 		runner, in.Allow = h.runner.Over(set), h.allowed(req)
 	}
-	settings, limits := h.runner.Settings(), h.runner.Limits()
-	if b.Settings != nil {
-		settings = *b.Settings
-	}
-	settings.OnLimit, settings.NoFixEmptyFinal = lathe.OnLimitStop, settings.NoFixEmptyFinal || !req.Auto
-	settings.StrictUnknownTool = settings.StrictUnknownTool || req.StrictUnknownTool
-	if req.ToolChoice.Mode != "" {
-		settings.ToolChoice = req.ToolChoice
-	}
-	if req.ParallelToolCalls != nil {
-		settings.ParallelToolCalls = req.ParallelToolCalls
-	}
-	for _, r := range setting.Rows[lathe.Limits]() {
-		if r.Guest > 0 {
-			r.In(&limits).Set(r.In(&req.Limits))
-		}
-	}
-	if full := limits.WithDefaults(); req.Timeout > 0 && (full.RunTimeout < 0 || req.Timeout < full.RunTimeout) {
-		limits.RunTimeout = req.Timeout
-	}
 	sampling, rest := samplingOf(req)
-	l, err := loop.New(b.Model, runner, &loop.Options{Settings: settings, Limits: limits, Policy: h.policy, Sampling: sampling,
+	l, err := loop.New(b.Model, runner, &loop.Options{Settings: h.settings(b, req), Limits: h.limits(req), Policy: h.policy, Sampling: sampling,
 		Overrides: replaced(b.Overrides, rest), Retention: h.opts.Retention})
 	if err != nil {
 		return nil, refused(err)
@@ -151,6 +131,43 @@ func (h *LoopHost) Send(ctx context.Context, req *Request) (*Reply, error) {
 		return nil, err
 	}
 	return &Reply{Result: res, RunID: id, Backend: b.Name, Model: b.ModelName, History: loop.SessionHistory(res.History, h.opts.Retention)}, nil
+}
+
+// settings returns the settings of the run for a send.
+func (h *LoopHost) settings(b *Backend, req *Request) lathe.Settings {
+	s := h.runner.Settings()
+	if b.Settings != nil {
+		s = *b.Settings
+	}
+	s.OnLimit = lathe.OnLimitStop
+	if !req.Auto {
+		s.NoFixEmptyFinal = true
+	}
+	if req.StrictUnknownTool {
+		s.StrictUnknownTool = true
+	}
+	if req.ToolChoice.Mode != "" {
+		s.ToolChoice = req.ToolChoice
+	}
+	if req.ParallelToolCalls != nil {
+		s.ParallelToolCalls = req.ParallelToolCalls
+	}
+	return s
+}
+
+// limits returns the limits of the run for a send. A guest can only lower the timeout.
+func (h *LoopHost) limits(req *Request) lathe.Limits {
+	limits := h.runner.Limits()
+	for _, r := range setting.Rows[lathe.Limits]() {
+		if r.Guest > 0 {
+			r.In(&limits).Set(r.In(&req.Limits))
+		}
+	}
+	most := limits.WithDefaults().RunTimeout // negative: no limit
+	if req.Timeout > 0 && (most < 0 || req.Timeout < most) {
+		limits.RunTimeout = req.Timeout
+	}
+	return limits
 }
 
 // choose returns the Backend for a send, with its names set.
@@ -198,8 +215,12 @@ func (h *LoopHost) allowed(req *Request) []string {
 		names = append(names, t.Spec().Name)
 	}
 	for _, spec := range h.opts.Tools.Specs() {
-		server, remote := strings.CutPrefix(spec.Origin, "mcp:")
-		if remote && req.MCP != nil && req.MCP.Allows(server, strings.TrimPrefix(spec.Name, server+"__")) || !remote && h.opts.Allow == nil {
+		server, isMCP := strings.CutPrefix(spec.Origin, "mcp:")
+		ok := h.opts.Allow == nil
+		if isMCP {
+			ok = req.MCP != nil && req.MCP.Allows(server, strings.TrimPrefix(spec.Name, server+"__"))
+		}
+		if ok {
 			names = append(names, spec.Name)
 		}
 	}

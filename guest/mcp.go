@@ -39,7 +39,8 @@ func (m *MCP) Allows(server, tool string) bool {
 		return pattern != "" && slices.ContainsFunc(names, func(name string) bool { return policy.Match(pattern, name) })
 	}
 	for _, list := range m.lists {
-		if list.allow != nil && !slices.ContainsFunc(list.allow, match) || slices.ContainsFunc(list.deny, match) {
+		allowed := list.allow == nil || slices.ContainsFunc(list.allow, match)
+		if !allowed || slices.ContainsFunc(list.deny, match) {
 			return false
 		}
 	}

@@ -21,7 +21,7 @@ type params struct {
 	arenaPtr, arenaLen uint32
 	limits             map[string]int64 // by Row.Key; at most Row.Guest
 	timeout            time.Duration
-	strict             bool
+	strict             *bool
 	choice             lathe.ToolChoice
 	parallel           *bool
 	responseFormat     json.RawMessage
@@ -85,21 +85,9 @@ func (s *session) set(key string, value json.RawMessage, policy *MCPPolicy) int3
 	case keyArenaLen:
 		return setWord(&p.arenaLen, value)
 	case keyTimeout:
-		if null {
-			p.timeout = 0
-			return 0
-		}
-		ms, rc := number(value, math.MaxInt32)
-		if rc != 0 {
-			return rc
-		}
-		p.timeout = max(time.Duration(ms)*time.Millisecond, 1) // 0 ms is a timeout that has passed, not none
+		return p.setTimeout(value)
 	case keyStrict:
-		var strict *bool
-		if rc := setBool(&strict, value); rc != 0 {
-			return rc
-		}
-		p.strict = strict != nil && *strict
+		return setBool(&p.strict, value)
 	case keyParallel:
 		return setBool(&p.parallel, value)
 	case keyChoice:
@@ -114,17 +102,21 @@ func (s *session) set(key string, value json.RawMessage, policy *MCPPolicy) int3
 			p.responseFormat = value
 		}
 	default:
-		switch {
-		case structural[strings.ToLower(key)], strings.EqualFold(key, keyModel): // some servers ignore the case
-		case null:
-			delete(p.forward, key)
-		case p.forward == nil:
-			p.forward = map[string]json.RawMessage{key: value}
-		default:
-			p.forward[key] = value
-		}
+		p.setForward(key, value)
 	}
 	return 0
+}
+
+// setForward sets a parameter that is passed to the model.
+func (p *params) setForward(key string, value json.RawMessage) {
+	if structural[strings.ToLower(key)] || strings.EqualFold(key, keyModel) { // some servers ignore the case
+		return
+	}
+	if string(value) == "null" {
+		delete(p.forward, key)
+		return
+	}
+	p.forward[key] = value
 }
 
 func (s *session) setMCP(key string, value json.RawMessage, policy *MCPPolicy) int32 {
@@ -168,6 +160,8 @@ func (s *session) setMCP(key string, value json.RawMessage, policy *MCPPolicy) i
 	return 0
 }
 
+// The functions below whose names begin with set parse a value, store it, and return 0 or -EINVAL. null is no value.
+
 // setWord parses a pointer or length: an unsigned number, or the negative one with the same bits. null is 0.
 func setWord(to *uint32, value []byte) int32 {
 	if string(value) == "null" {
@@ -182,6 +176,18 @@ func setWord(to *uint32, value []byte) int32 {
 	return 0
 }
 
+func (p *params) setTimeout(value []byte) int32 {
+	if string(value) == "null" {
+		p.timeout = 0
+		return 0
+	}
+	ms, rc := number(value, math.MaxInt32)
+	if rc == 0 {
+		p.timeout = max(time.Duration(ms)*time.Millisecond, 1) // 0 ms is a timeout that has passed, not none
+	}
+	return rc
+}
+
 func (p *params) setLimit(r *setting.Row, value []byte) int32 {
 	if string(value) == "null" {
 		delete(p.limits, r.Key)
@@ -190,9 +196,6 @@ func (p *params) setLimit(r *setting.Row, value []byte) int32 {
 	n, rc := number(value, r.Guest)
 	if rc != 0 {
 		return rc
-	}
-	if p.limits == nil {
-		p.limits = map[string]int64{}
 	}
 	p.limits[r.Key] = n
 	return 0
@@ -212,8 +215,7 @@ func setBool(to **bool, value []byte) int32 {
 	case "null":
 		*to = nil
 	case "true", "false":
-		on := string(value) == "true"
-		*to = &on
+		*to = new(string(value) == "true")
 	default:
 		return -einval
 	}

@@ -28,42 +28,44 @@ func (p *program) send(ctx context.Context, fd, flags int32) (int32, error) {
 		return -enomem, nil
 	}
 	auto := flags&flagAuto != 0
-	body, metrics := []byte(nil), []byte("{}")
+	noMetrics := []byte("{}")
 	req := p.request(s, auto)
 	switch {
 	case auto && req.Limits.MaxIterations == 0:
-		body = failure(codeCallLimit, "exceeded "+keyRounds)
+		return p.respond(failure(codeCallLimit, "exceeded "+keyRounds), noMetrics), nil
 	case p.out.Sends >= p.limits.Sends:
-		body = failure(string(lathe.ReasonBudgetExceeded), "exceeded sends")
+		return p.respond(failure(string(lathe.ReasonBudgetExceeded), "exceeded sends"), noMetrics), nil
 	case len(s.messages) == 0:
-		body = failure(string(lathe.CodeInvalidRequest), "the session has no messages")
-	default:
-		reply, err := p.run(ctx, s, req)
-		switch {
-		case p.fault != nil:
-			return 0, p.fault
-		case ctx.Err() != nil:
-			return 0, ctx.Err()
-		case err != nil:
-			body = refusal(err)
-		default:
-			if auto && !req.Auto { // the guest has set max_total_tool_calls to 0
-				refuseCalls(reply)
-			}
-			body = answer(reply, auto, len(req.Messages), p.inst.Now().Unix())
-			metrics = usage(&reply.Result.Usage)
-			if auto && !p.setHistory(s, reply.History) {
-				return -enomem, nil
-			}
-		}
+		return p.respond(failure(string(lathe.CodeInvalidRequest), "the session has no messages"), noMetrics), nil
 	}
-	if flags&flagMetrics == 0 {
-		metrics = []byte("{}")
+	reply, err := p.run(ctx, s, req)
+	switch {
+	case p.fault != nil:
+		return 0, p.fault
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case err != nil:
+		return p.respond(refusal(err), noMetrics), nil
 	}
-	if !p.reserve(perItem + len(body)) {
+	if auto && !req.Auto { // the guest has set max_total_tool_calls to 0
+		refuseCalls(reply)
+	}
+	body, metrics := answer(reply, auto, len(req.Messages), p.inst.Now().Unix()), noMetrics
+	if flags&flagMetrics != 0 {
+		metrics = usage(&reply.Result.Usage)
+	}
+	if auto && !p.setHistory(s, reply.History) {
 		return -enomem, nil
 	}
-	return p.fds.add(&entry{response: &response{body: body, metrics: metrics}}), nil
+	return p.respond(body, metrics), nil
+}
+
+// respond returns the descriptor of an answer, or -ENOMEM.
+func (p *program) respond(body, metrics []byte) int32 {
+	if !p.reserve(perItem + len(body)) {
+		return -enomem
+	}
+	return p.fds.add(&entry{response: &response{body: body, metrics: metrics}})
 }
 
 // setHistory replaces the messages of the session by the history of a run. It returns false if the history is too long.
@@ -84,17 +86,17 @@ func (p *program) request(s *session, auto bool) *Request {
 		Model: s.params.model, Messages: slices.Clone(s.messages), Auto: auto,
 		Limits:            p.limitsOf(s),
 		Timeout:           s.params.timeout,
-		StrictUnknownTool: p.opts.StrictUnknownTool || s.params.strict,
+		StrictUnknownTool: p.opts.StrictUnknownTool || s.params.strict != nil && *s.params.strict,
 		ToolChoice:        s.params.choice, ParallelToolCalls: s.params.parallel, ResponseFormat: s.params.responseFormat,
 		Overrides: s.params.overrides(),
 	}
-	if auto {
-		req.MCP = s.mcp.request(&p.opts.MCP)
-	} else {
-		req.Limits.MaxIterations, req.Limits.MaxToolCalls = 1, 0
+	if !auto {
+		req.Limits.MaxIterations = 1
 	}
-	if req.Limits.MaxToolCalls == 0 { // the guest receives the calls unexecuted
-		req.Auto, req.MCP, req.Limits.MaxToolCalls = false, nil, 1
+	if auto && req.Limits.MaxToolCalls != 0 {
+		req.MCP = s.mcp.request(&p.opts.MCP)
+	} else { // the guest receives the calls unexecuted
+		req.Auto, req.Limits.MaxToolCalls = false, 1
 		for _, f := range s.functions {
 			offer := f.spec
 			offer.Owner = lathe.OwnerClient

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -79,10 +80,8 @@ func (s *session) register(p *program, offset int32, text []byte) (skipped strin
 	if why != "" {
 		return why
 	}
-	for _, f := range s.functions {
-		if f.spec.Name == spec.Name {
-			return "a function of that name is registered already"
-		}
+	if slices.ContainsFunc(s.functions, func(f *function) bool { return f.spec.Name == spec.Name }) {
+		return "a function of that name is registered already"
 	}
 	f := &function{program: p, session: s, offset: offset, spec: *spec}
 	if _, err := tool.NewSet(f); err != nil {

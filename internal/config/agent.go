@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -41,25 +40,21 @@ func (l *loader) checkAgents() {
 			switch {
 			case t == name:
 				l.at(base+".tools", quote(t)+" is the agent itself, and an agent never gets its own tool: remove the name")
-			case l.cfg.ToolCalling.MaxDepth < 2 && l.leadsTo(t, name, map[string]bool{}):
+			case l.cfg.ToolCalling.MaxDepth < 2 && l.cfg.Tools.leadsTo(t, name, map[string]bool{}):
 				l.at(base+".tools", quote(t)+" leads back to this agent, and agents get no agents while tool_calling.max_depth is below 2: remove the name, or raise max_depth")
 			}
 		}
-		if _, err := l.cfg.Model(a.Model); err != nil && a.Model != "" {
-			var e *lathe.Error
-			errors.As(err, &e)
-			l.at(base+".model", e.Err.Error())
-		}
+		checkModel(l, base+".model", a.Model)
 	}
 }
 
 // leadsTo reports whether the agent from has the agent to among its tools, directly or through other agents. It adds the visited agents to
 // seen.
-func (l *loader) leadsTo(from, to string, seen map[string]bool) bool {
-	a := l.cfg.Tools.Run[from]
+func (t *Tools) leadsTo(from, to string, seen map[string]bool) bool {
+	a := t.Run[from]
 	if a == nil || seen[from] {
 		return false
 	}
 	seen[from] = true
-	return slices.ContainsFunc(a.Tools, func(t string) bool { return t == to || l.leadsTo(t, to, seen) })
+	return slices.ContainsFunc(a.Tools, func(name string) bool { return name == to || t.leadsTo(name, to, seen) })
 }

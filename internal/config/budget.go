@@ -73,8 +73,7 @@ func (c *Config) budgetKey() string {
 // budgetWarnings returns warnings about budget settings that are valid but probably not intended.
 func (c *Config) budgetWarnings() (out []Problem) {
 	if key := c.budgetKey(); key != "" && (c.Serve.Store.Reveal() == "" || c.Serve.Store.Reveal() == "memory") {
-		out = append(out, Problem{File: c.Origin(key), Key: key,
-			Message: "what is used is kept in memory: it begins at 0 when the process starts again, and other processes do not see it; set serve.store to keep it"})
+		out = append(out, c.warning(key, "what is used is kept in memory: it begins at 0 when the process starts again, and other processes do not see it; set serve.store to keep it"))
 	}
 	used := map[string]bool{}
 	for _, k := range c.Keys {
@@ -82,7 +81,7 @@ func (c *Config) budgetWarnings() (out []Problem) {
 	}
 	for name := range text.ByName(c.Groups) {
 		if !used[name] {
-			out = append(out, Problem{File: c.Origin("groups." + name), Key: "groups." + name, Message: "no key is in this group: set keys.NAME.group"})
+			out = append(out, c.warning("groups."+name, "no key is in this group: set keys.NAME.group"))
 		}
 	}
 	return out

@@ -8,6 +8,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -280,6 +281,15 @@ const CommandLineModel = "command-line"
 // Model returns the model with this name. "" is the default: default_model, else the only entry of models, else [SimModel] if there are no
 // entries. A name that begins with "sim/" needs no entry. The error for any other name is a *[lathe.Error] that suggests the nearest one.
 func (c *Config) Model(name string) (*Model, error) {
+	m, err := c.model(name)
+	if err != nil {
+		return nil, lathe.CodeInvalidConfig.Wrap("config", err)
+	}
+	return m, nil
+}
+
+// model is [Config.Model] with an error without a code.
+func (c *Config) model(name string) (*Model, error) {
 	if name == "" {
 		name = c.DefaultModel
 	}
@@ -296,13 +306,10 @@ func (c *Config) Model(name string) (*Model, error) {
 	if strings.HasPrefix(name, "sim/") {
 		return newModel(name, "sim"), nil
 	}
-	return nil, lathe.CodeInvalidConfig.Wrap("config", unknownModel(name, names))
+	return nil, unknownModel(name, names)
 }
 
 // Origin returns where the value of a key was set: "lathe.yaml:3", "LATHE_DEFAULT_MODEL", "--model" or "default".
 func (c *Config) Origin(key string) string {
-	if o, ok := c.origin[key]; ok {
-		return o
-	}
-	return "default"
+	return cmp.Or(c.origin[key], "default")
 }

@@ -56,26 +56,32 @@ func (l *loader) expand() {
 		runs := l.cfg.ToolCalling // a copy: its keys are set only to check them
 		rows, runRows := rowsOf(reflect.ValueOf(m)), rowsOf(reflect.ValueOf(&runs))
 		for _, e := range out.Set {
-			r := find(rows, e.Key)
-			if e.Run {
-				m.run = append(m.run, e)
-				r, e.Key = find(runRows, e.Key), "tool_calling."+e.Key
-			}
-			key, given := base+e.Key, isSet(e.Key)
+			given := isSet(e.Key)
 			switch {
+			case e.Run: // SettingsFor decides whether the key counts
+				m.run = append(m.run, e)
+				l.setExpanded(base+"tool_calling."+e.Key, runRows, e)
+				continue
 			case given && !e.Whole:
 				continue
-			case r == nil:
-				l.problem(0, key, "%s sets a key that is not there", e.From)
-				continue
 			}
-			if err := l.set(r.kind, r.v, e.Value); err != nil {
-				l.problem(0, key, "%s: %s", e.From, err)
-			}
-			if !e.Run && !given {
-				l.cfg.origin[key] = e.From
+			l.setExpanded(base+e.Key, rows, e)
+			if !given {
+				l.cfg.origin[base+e.Key] = e.From
 			}
 		}
+	}
+}
+
+// setExpanded sets the row of a key to the value of a profile or preset. It reports a key that no row has, or an invalid value.
+func (l *loader) setExpanded(key string, rows []row, e Expanded) {
+	r := find(rows, e.Key)
+	if r == nil {
+		l.problem(0, key, "%s sets a key that is not there", e.From)
+		return
+	}
+	if err := l.set(r.kind, r.v, e.Value); err != nil {
+		l.problem(0, key, "%s: %s", e.From, err)
 	}
 }
 

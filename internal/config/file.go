@@ -217,7 +217,7 @@ func (l *loader) setValue(k *kind, v reflect.Value, n *yaml.Node, full string) {
 			l.problem(at, full, "%s", bad)
 			return
 		}
-		err = l.assign(k, v, string(text))
+		err = l.setFromUser(k, v, string(text))
 	default:
 		err = l.setScalar(k, v, n)
 	}
@@ -273,7 +273,7 @@ func (l *loader) setScalar(k *kind, v reflect.Value, n *yaml.Node) error {
 	case n.Kind != yaml.ScalarNode:
 		return fmt.Errorf("wants one value, not %s", nodeKind(n))
 	}
-	return l.assign(k, v, n.Value)
+	return l.setFromUser(k, v, n.Value)
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }

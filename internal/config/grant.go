@@ -19,11 +19,15 @@ func (c *Config) Warnings() []Problem {
 	out = append(out, c.vendorToolWarnings()...)
 	out = append(out, c.noted...)
 	if c.idleTaint() {
-		out = append(out, Problem{File: c.Origin("policy.taint"), Key: "policy.taint",
-			Message: "it holds nothing back: no tool has the label " + lathe.LabelReadsUntrusted + ", and calls that change something are allowed without asking; " +
-				"label the tools that read what strangers may have written (policy.labels), or set policy.taint to allow"})
+		out = append(out, c.warning("policy.taint", "it holds nothing back: no tool has the label "+lathe.LabelReadsUntrusted+", and calls that change something are allowed without asking; "+
+			"label the tools that read what strangers may have written (policy.labels), or set policy.taint to allow"))
 	}
 	return out
+}
+
+// warning returns a warning at the place where a key is set.
+func (c *Config) warning(key, message string) Problem {
+	return Problem{File: c.Origin(key), Key: key, Message: message}
 }
 
 // Warn adds warnings to those of [Config.Warnings], at the places where their keys are set: those of [LoadOptions].Check, which looks at
@@ -40,14 +44,16 @@ func (c *Config) Warn(warnings ...Problem) {
 func (c *Config) vendorToolWarnings() []Problem {
 	var models, keys []string
 	for name, m := range c.Models {
-		wire := m.Wire != "" && m.Wire != lathe.WireOpenAIChat || slices.Contains([]string{"openai", "anthropic", "google"}, m.Profile)
-		if m.Provider != "sim" && (wire || slices.ContainsFunc(m.Pass, vendor.IsToolMember)) {
+		ofVendor := m.Wire != "" && m.Wire != lathe.WireOpenAIChat || slices.Contains([]string{"openai", "anthropic", "google"}, m.Profile)
+		passed := slices.ContainsFunc(m.Pass, vendor.IsToolMember)
+		if m.Provider != "sim" && (ofVendor || passed) {
 			models = append(models, name)
 		}
 	}
 	for name, k := range c.Keys {
-		may, _ := c.Grants(name)
-		if k.VendorTools == nil && c.Origin("keys."+name+".vendor_tools") == "default" && (may == nil || len(may) > 0) {
+		granted, _ := c.Grants(name)
+		hasModels := granted == nil || len(granted) > 0
+		if hasModels && k.VendorTools == nil && c.Origin("keys."+name+".vendor_tools") == "default" {
 			keys = append(keys, "keys."+name)
 		}
 	}

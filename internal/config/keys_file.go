@@ -32,12 +32,9 @@ type FileKey struct {
 // readKeysFile reads the keys of `serve.keys_file` into FileKeys. It reports each invalid line as a problem of that file.
 func (l *loader) readKeysFile() {
 	const key = "serve.keys_file"
-	path := l.cfg.Serve.KeysFile
+	path := absolute(l.cfg.dir, l.cfg.Serve.KeysFile)
 	if path == "" {
 		return
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(l.cfg.dir, path)
 	}
 	b, err := regular.Read(path, maxKeysFileBytes)
 	if err == nil && len(b) > maxKeysFileBytes {
@@ -107,9 +104,11 @@ func parseFileKey(line string) (name string, k FileKey, err error) {
 	if err := isRuleName(parts[0]); err != nil {
 		return "", k, fmt.Errorf("the first word is no name: %w", err)
 	}
-	if n, err := hex.Decode(k.SHA256[:], []byte(parts[1][:min(len(parts[1]), 2*sha256.Size)])); err != nil || n != sha256.Size || len(parts[1]) != 2*sha256.Size {
+	hash, err := hex.DecodeString(parts[1])
+	if err != nil || len(hash) != sha256.Size {
 		return "", k, errors.New("the second word is no SHA-256: want 64 hex digits, which `lathe keys new` prints")
 	}
+	k.SHA256 = [sha256.Size]byte(hash)
 	for i, word := range parts {
 		if i != 1 && sha256.Sum256([]byte(word)) == k.SHA256 {
 			return "", k, fmt.Errorf("word %d is the key itself: the file has only its SHA-256, and at the end a name of keys", i+1)
@@ -135,7 +134,7 @@ func (c *Config) keysFileWarnings() (out []Problem) {
 		return nil
 	}
 	warn := func(key, message string) {
-		out = append(out, Problem{File: c.Origin(key), Key: key, Message: message})
+		out = append(out, c.warning(key, message))
 	}
 	for name, k := range text.ByName(c.Keys) {
 		if absent := c.absentKeys(k.Approve, "own", "others"); absent != "" {
@@ -159,8 +158,7 @@ func (c *Config) keysFileWarnings() (out []Problem) {
 	}
 	for name, k := range text.ByName(c.Keys) {
 		if !used[name] && k.Key.IsZero() && k.SHA256 == "" {
-			key := "keys." + name
-			out = append(out, Problem{File: c.Origin(key), Key: key, Message: "it has no key, and no line of serve.keys_file names it: no request has its rights"})
+			warn("keys."+name, "it has no key, and no line of serve.keys_file names it: no request has its rights")
 		}
 	}
 	return out

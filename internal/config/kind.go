@@ -67,16 +67,7 @@ func kindOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	var k *kind
 	switch {
 	case t.Kind() == reflect.Map:
-		per, _, hasValue := strings.Cut(tag.Get("per"), " to ") // "NAME" or "NAME to VALUE"
-		k = &kind{shape: group, names: per, check: lookUp(nameChecks, tag.Get("names"))}
-		if t.Elem().Kind() == reflect.Pointer {
-			k.entries, k.what = t.Elem().Elem(), "mapping: "+per+" to entry"
-			break
-		}
-		k.shape, k.values, k.what = table, kindOf(t.Elem(), tag, ""), "mapping: "+tag.Get("per")
-		if !hasValue {
-			k.what += " to " + k.values.what
-		}
+		k = mapKind(t, tag)
 	case t == reflect.TypeFor[json.RawMessage]():
 		k = &kind{shape: object, what: "mapping of anything", parse: parseObject, text: func(v reflect.Value) string { return string(v.Bytes()) }}
 	case t.Kind() == reflect.Slice:
@@ -100,6 +91,22 @@ func kindOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	return k
 }
 
+// mapKind returns the kind of a mapping: a group if its entries are structs, else a table.
+func mapKind(t reflect.Type, tag reflect.StructTag) *kind {
+	per := tag.Get("per") // "NAME" or "NAME to VALUE"
+	names, _, hasValue := strings.Cut(per, " to ")
+	k := &kind{names: names, check: lookUp(nameChecks, tag.Get("names"))}
+	if t.Elem().Kind() == reflect.Pointer {
+		k.shape, k.what, k.entries = group, "mapping: "+names+" to entry", t.Elem().Elem()
+		return k
+	}
+	k.shape, k.what, k.values = table, "mapping: "+per, kindOf(t.Elem(), tag, "")
+	if !hasValue {
+		k.what += " to " + k.values.what
+	}
+	return k
+}
+
 // scalarOf returns the kind of a single value. It returns nil if none exists for the type. The tag off is a word that turns a bound off.
 func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	is, off := tag.Get("is"), tag.Get("off")
@@ -114,18 +121,15 @@ func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	case reflect.TypeFor[*bool]():
 		return newVocabulary("unset=auto,none true=yes,on false=no,off").kind(parseUnsetOrBool, textOfUnsetOrBool)
 	case reflect.TypeFor[lathe.Decision]():
-		values := map[string]lathe.Decision{"allow": lathe.Allow, "ask": lathe.Ask, "deny": lathe.Deny}
-		return newVocabulary("allow=allowed,yes,true ask=approve,confirm deny=denied,no,false,block").kind(
-			func(s string) any { return values[s] }, func(v reflect.Value) string { return v.Interface().(lathe.Decision).String() }).asText()
+		return valueWords(newVocabulary("allow=allowed,yes,true ask=approve,confirm deny=denied,no,false,block"), map[string]lathe.Decision{"allow": lathe.Allow, "ask": lathe.Ask, "deny": lathe.Deny})
 	case reflect.TypeFor[lathe.Effect]():
-		values := map[string]lathe.Effect{"read_only": lathe.ReadOnly, "idempotent": lathe.Idempotent, "writes": lathe.Writes}
 		v := newVocabulary("read_only=read,readonly idempotent writes=write")
 		v.empty = true
-		return v.kind(func(s string) any { return values[s] }, textOfEffect).asText()
+		return valueWords(v, map[string]lathe.Effect{"read_only": lathe.ReadOnly, "idempotent": lathe.Idempotent, "writes": lathe.Writes})
 	case reflect.TypeFor[lathe.Wire]():
 		v := newVocabulary("openai=chat,openai_chat,chat_completions,completions responses=openai_responses anthropic=messages,claude gemini=google,generatecontent")
 		v.empty = true
-		return v.kind(func(s string) any { return wires[s] }, textOfWire).asText()
+		return valueWords(v, map[string]lathe.Wire{"openai": lathe.WireOpenAIChat, "responses": lathe.WireResponses, "anthropic": lathe.WireMessages, "gemini": lathe.WireGemini})
 	case reflect.TypeFor[lathe.ToolChoice]():
 		return choiceKind()
 	}
@@ -170,30 +174,37 @@ func lookUp[T any](m map[string]T, name string) T {
 // set sets v from the text of a scalar in the file, a variable or a flag: a list is written with commas, and tables and groups cannot be
 // set in this way.
 func (k *kind) set(v reflect.Value, s string) error {
-	switch {
-	case k.shape == table:
+	switch k.shape {
+	case table:
 		return errors.New("wants a mapping, " + k.names + " to value")
-	case k.shape == group:
+	case group:
 		return errors.New("wants a mapping of entries, each under its " + k.names)
-	case k.texts && s != "": // a comma may belong to a text
-		return errors.New("wants a list: one entry for each argument")
-	case k.texts:
-		v.SetZero()
-		return nil
-	case k.shape == list:
-		items := []string{} // an empty list differs from an unset one
-		for item := range strings.SplitSeq(s, ",") {
-			if item = strings.TrimSpace(item); item != "" {
-				items = append(items, item)
-			}
-		}
-		return k.setList(v, items)
+	case list:
+		return k.splitList(v, s)
 	}
 	parsed, err := k.parse(s)
 	if err == nil {
 		v.Set(reflect.ValueOf(parsed).Convert(v.Type()))
 	}
 	return err
+}
+
+// splitList sets a list from its items with commas between them. A list of texts can only be emptied, because a comma may belong to a text.
+func (k *kind) splitList(v reflect.Value, s string) error {
+	if k.texts && s != "" {
+		return errors.New("wants a list: one entry for each argument")
+	}
+	if k.texts {
+		v.SetZero()
+		return nil
+	}
+	items := []string{} // an empty list differs from an unset one
+	for item := range strings.SplitSeq(s, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return k.setList(v, items)
 }
 
 // everything is the item of a list that grants everything.
@@ -215,22 +226,30 @@ func (k *kind) setList(v reflect.Value, items []string) error {
 	}
 	seen := map[string]bool{}
 	for _, item := range items {
-		switch {
-		case !k.texts:
-			if err := k.check(item); err != nil {
-				return err
-			}
-			if seen[item] {
-				return errors.New(quote(item) + " stands twice")
-			}
-			seen[item] = true
-		case strings.ContainsRune(item, 0):
-			return errors.New("a text has a NUL in it")
-		case strings.Contains(item, "${"):
-			return errors.New("references ${…} are not read in arguments, which others can see: pass a secret in env")
+		check := k.check
+		if k.texts {
+			check = isArgument
 		}
+		if err := check(item); err != nil {
+			return err
+		}
+		if seen[item] && !k.texts {
+			return errors.New(quote(item) + " stands twice")
+		}
+		seen[item] = true
 	}
 	v.Set(reflect.ValueOf(slices.Clone(items)))
+	return nil
+}
+
+// isArgument accepts an item of a list of texts, which become arguments of a program.
+func isArgument(s string) error {
+	switch {
+	case strings.ContainsRune(s, 0):
+		return errors.New("a text has a NUL in it")
+	case strings.Contains(s, "${"):
+		return errors.New("references ${…} are not read in arguments, which others can see: pass a secret in env")
+	}
 	return nil
 }
 
@@ -262,23 +281,16 @@ func textOfUnsetOrBool(v reflect.Value) string {
 	return strconv.FormatBool(v.Elem().Bool())
 }
 
-func textOfEffect(v reflect.Value) string {
-	if e := v.Interface().(lathe.Effect); e != lathe.EffectUndeclared {
-		return e.String()
-	}
-	return ""
-}
-
-// wires maps the words of the setting wire to protocols.
-var wires = map[string]lathe.Wire{"openai": lathe.WireOpenAIChat, "responses": lathe.WireResponses, "anthropic": lathe.WireMessages, "gemini": lathe.WireGemini}
-
-func textOfWire(v reflect.Value) string {
-	for word, w := range wires {
-		if w == v.Interface().(lathe.Wire) {
-			return word
+// valueWords returns the kind of values that have a word each. The empty word, if v has it, is the zero value.
+func valueWords[T comparable](v *vocabulary, values map[string]T) *kind {
+	return v.kind(func(word string) any { return values[word] }, func(v reflect.Value) string {
+		for word, value := range values {
+			if value == v.Interface().(T) {
+				return word
+			}
 		}
-	}
-	return ""
+		return ""
+	}).asText()
 }
 
 // choiceKind returns the kind of a tool choice. "auto" is stored as the zero value, because servers behave in the same way without a tool

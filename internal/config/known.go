@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe/secret"
@@ -15,7 +16,7 @@ func (c *Config) KnownSecrets() map[string]secret.Secret {
 		if v.Type() != reflect.TypeFor[Ref]() {
 			return // Interface would copy the value
 		}
-		if ref, ok := v.Interface().(Ref); ok && ref.shown != "" && ref.shown != ref.Reveal() && !ref.IsZero() {
+		if ref := v.Interface().(Ref); ref.shown != "" && ref.shown != ref.Reveal() && !ref.IsZero() {
 			out[secretName(strings.TrimPrefix(path, "secrets.values."))] = ref.Secret()
 		}
 	}
@@ -26,9 +27,7 @@ func (c *Config) KnownSecrets() map[string]secret.Secret {
 			}
 			return
 		}
-		switch r.name() {
-		case "base_url", "url", "server": // URLs are not secrets
-		default:
+		if !slices.Contains([]string{"base_url", "url", "server"}, r.name()) { // URLs are not secrets
 			add(path, r.v)
 		}
 	})

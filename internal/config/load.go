@@ -154,6 +154,9 @@ func parse(path string, b []byte, opts *LoadOptions) (*Config, error) {
 	}
 	l.expand()
 	l.readKeysFile()
+	for _, o := range l.cfg.Tools.OpenAPI {
+		o.Path = absolute(l.cfg.dir, o.File)
+	}
 	l.checkWhole()
 	if opts.Check != nil && len(l.problems) == 0 {
 		for _, p := range opts.Check(l.cfg, filepath.Dir(path)) {
@@ -186,15 +189,15 @@ func (l *loader) problem(line int, key, format string, args ...any) {
 	l.problems = append(l.problems, Problem{File: l.file, Line: line, Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
-// assign sets one value from text and resolves the references in it.
-func (l *loader) assign(k *kind, v reflect.Value, text string) error {
+// setFromUser sets one value from text and resolves the references in it, which it refuses in values of other kinds.
+func (l *loader) setFromUser(k *kind, v reflect.Value, text string) error {
 	if k.ref == nil && !k.path && strings.Contains(text, "${") {
 		return errors.New("references ${…} are read in keys, headers and addresses only")
 	}
 	return l.set(k, v, text)
 }
 
-// set does the same as assign, but does not refuse references in values of other kinds.
+// set sets one value from text and resolves the references in it. In values of other kinds, ${ is text.
 func (l *loader) set(k *kind, v reflect.Value, text string) error {
 	if err := k.set(v, text); err != nil || k.ref == nil || k.shape != scalar {
 		return err
@@ -213,10 +216,11 @@ func (l *loader) readEnvironment() {
 		if r.kind.shape == table || r.kind.shape == group {
 			continue
 		}
-		names = append(names, variable(r.path))
-		rows[variable(r.path)] = r
+		name := variable(r.path)
+		names = append(names, name)
+		rows[name] = r
 		if r.was != "" {
-			renamed[variable(r.was)] = variable(r.path)
+			renamed[variable(r.was)] = name
 		}
 	}
 	var ours []string
@@ -230,14 +234,16 @@ func (l *loader) readEnvironment() {
 	for _, name := range ours {
 		r := rows[name]
 		if r == nil {
-			if right := renamed[name]; right != "" {
-				problem(name, "unknown variable, it is called "+right+" here")
-			} else if i := slices.IndexFunc(names, func(right string) bool { return text.Distance(name, right) <= 2 }); i >= 0 {
-				problem(name, "unknown variable, did you mean "+names[i]+"?")
+			similar := slices.IndexFunc(names, func(right string) bool { return text.Distance(name, right) <= 2 })
+			switch {
+			case renamed[name] != "":
+				problem(name, "unknown variable, it is called "+renamed[name]+" here")
+			case similar >= 0:
+				problem(name, "unknown variable, did you mean "+names[similar]+"?")
 			}
 			continue
 		}
-		if err := l.assign(r.kind, r.v, l.resolver.env[name]); err != nil {
+		if err := l.setFromUser(r.kind, r.v, l.resolver.env[name]); err != nil {
 			problem(name, err.Error())
 		}
 		l.cfg.origin[r.path] = name
@@ -281,7 +287,7 @@ func (l *loader) override(o Override) {
 		i := strings.LastIndexByte(path, '.') + 1
 		note(l.unknownKey(rows, path[:i], path[i:]))
 	default:
-		if err := l.assign(r.kind, r.v, o.Value); err != nil {
+		if err := l.setFromUser(r.kind, r.v, o.Value); err != nil {
 			note(err.Error())
 		}
 		l.cfg.origin[base+r.path] = o.From
@@ -291,12 +297,6 @@ func (l *loader) override(o Override) {
 // checkWhole checks settings that depend on each other.
 func (l *loader) checkWhole() {
 	c := l.cfg
-	for _, o := range c.Tools.OpenAPI {
-		o.Path = o.File
-		if o.File != "" && !filepath.IsAbs(o.File) {
-			o.Path = filepath.Join(c.dir, o.File)
-		}
-	}
 	l.checkServers()
 	l.checkWorkers()
 	l.checkCallers()
@@ -305,16 +305,14 @@ func (l *loader) checkWhole() {
 	l.checkTemporal()
 	l.checkPrices()
 	l.checkBudgets()
-	if _, err := c.Model(c.DefaultModel); err != nil && c.DefaultModel != "" {
-		var e *lathe.Error
-		errors.As(err, &e)
-		l.at("default_model", e.Err.Error())
-	}
-	if c.Telemetry.ArgsPreviewHash == "keyed" && c.Telemetry.ArgsPreviewKey.IsZero() {
-		l.at("telemetry.args_preview_hash", "keyed needs telemetry.args_preview_key")
-	}
-	if n := len(c.Telemetry.ArgsPreviewKey.Reveal()); c.Telemetry.ArgsPreviewHash == "keyed" && n > 0 && n < minHashKey {
-		l.at("telemetry.args_preview_key", fmt.Sprintf("the key has %d bytes and can be guessed: want at least %d, such as those of `openssl rand -hex 32`", n, minHashKey))
+	checkModel(l, "default_model", c.DefaultModel)
+	if t := &c.Telemetry; t.ArgsPreviewHash == "keyed" {
+		switch n := len(t.ArgsPreviewKey.Reveal()); {
+		case n == 0:
+			l.at("telemetry.args_preview_hash", "keyed needs telemetry.args_preview_key")
+		case n < minHashKey:
+			l.at("telemetry.args_preview_key", fmt.Sprintf("the key has %d bytes and can be guessed: want at least %d, such as those of `openssl rand -hex 32`", n, minHashKey))
+		}
 	}
 	if tools := c.Tools.Builtin; l.opts.Tools != nil && !slices.Equal(tools, []string{"all"}) {
 		for _, name := range tools {
@@ -326,6 +324,13 @@ func (l *loader) checkWhole() {
 	}
 	for name, m := range text.ByName(c.Models) {
 		l.known("models."+name+".dialect", "dialect", m.Dialect, l.opts.Dialects)
+	}
+}
+
+// checkModel reports the name of a model that there is not. "" is a default.
+func checkModel(l *loader, key, name string) {
+	if _, err := l.cfg.model(name); err != nil && name != "" {
+		l.at(key, err.Error())
 	}
 }
 
@@ -348,22 +353,21 @@ func (l *loader) wrong(entry string) bool {
 	return slices.ContainsFunc(l.problems, func(p Problem) bool { return strings.HasPrefix(p.Key, entry+".") })
 }
 
-// at reports a problem at the position where the key was set.
+// at reports a problem at the position where the key was set: in the file, or by a variable or a flag. A key that is not set has the position of
+// the entry that contains it.
 func (l *loader) at(key, msg string) {
-	from := l.cfg.origin[key]
+	from, line := l.cfg.origin[key], l.lines[key]
 	if from == "" {
-		for up := key; up != ""; up = above(up) { // for a missing key, report the position of the enclosing entry
-			if l.lines[up] > 0 {
-				l.problem(l.lines[up], key, "%s", msg)
-				return
-			}
+		for up := key; line == 0 && up != ""; up = above(up) {
+			line = l.lines[up]
 		}
 	}
-	p := Problem{File: from, Key: key, Message: msg}
-	if line := l.lines[key]; line > 0 && from == l.place(line) {
-		p.File, p.Line = l.file, line
+	isInFile := line > 0 && (from == "" || from == l.place(line))
+	if isInFile {
+		l.problem(line, key, "%s", msg)
+		return
 	}
-	l.problems = append(l.problems, p)
+	l.problems = append(l.problems, Problem{File: from, Key: key, Message: msg})
 }
 
 // above returns the key of the section or the entry that contains a key; "" for a key at the top.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -72,31 +73,32 @@ func (l *loader) checkServers() {
 		if l.wrong(base) {
 			continue // the rest would only follow from it
 		}
+		hasCommand, hasURL := s.Command != "", !s.URL.IsZero()
 		switch {
-		case s.Command == "" && s.URL.IsZero():
+		case !hasCommand && !hasURL:
 			l.at(base+".command", "a server has a command or a url")
-		case s.Command != "" && !s.URL.IsZero():
+		case hasCommand && hasURL:
 			l.at(base+".url", "a server has a command or a url, not both")
-		case s.Command == "" && (len(s.Args) > 0 || s.Dir != "" || len(s.Env) > 0):
+		case hasURL && (len(s.Args) > 0 || s.Dir != "" || len(s.Env) > 0):
 			l.at(base+".url", "args, dir and env go with command")
-		case s.Command != "" && len(s.Headers) > 0:
+		case hasCommand && len(s.Headers) > 0:
 			l.at(base+".command", "headers go with url")
-		case s.Command != "" && !s.OAuth.IsZero():
+		case hasCommand && !s.OAuth.IsZero():
 			l.at(base+".command", "oauth goes with url")
 		}
-		if len(s.Allowlist) == 0 && !l.everyToolListed(s) {
+		if len(s.Allowlist) == 0 && !s.hasEveryAllowlist() {
 			l.at(base+".allowlist", `no allowlist: name the fields of the output that the model may see, or ["*"] for all`)
 		}
-		for _, table := range []struct {
-			key   string
-			names []string
-		}{{"effects", slices.Sorted(maps.Keys(s.Effects))}, {"allowlists", slices.Sorted(maps.Keys(s.Allowlists))}, {"rename", slices.Sorted(maps.Keys(s.Rename))}} {
-			for _, tool := range table.names {
+		check := func(key string, tools iter.Seq[string]) {
+			for _, tool := range slices.Sorted(tools) {
 				if !policy.Selected(s.Tools, s.Exclude, tool) {
-					l.at(base+"."+table.key, quote(tool)+" is not among the tools of this server")
+					l.at(base+"."+key, quote(tool)+" is not among the tools of this server")
 				}
 			}
 		}
+		check("effects", maps.Keys(s.Effects))
+		check("allowlists", maps.Keys(s.Allowlists))
+		check("rename", maps.Keys(s.Rename))
 	}
 	l.checkRenames()
 }
@@ -130,17 +132,14 @@ func (t *Tools) MCPTool(name string) (server, remote string, ok bool) {
 	}
 	server, remote, _ = strings.Cut(name, "__")
 	s := t.MCP[server]
-	if s == nil || remote == "" {
-		return "", "", false
-	}
-	if _, away := s.Rename[remote]; away {
+	if s == nil || remote == "" || s.Rename[remote] != "" {
 		return "", "", false
 	}
 	return server, remote, true
 }
 
-// everyToolListed reports whether s.Tools names every offered tool, without patterns, and s.Allowlists has each of them.
-func (l *loader) everyToolListed(s *MCPServer) bool {
+// hasEveryAllowlist reports whether Tools names every offered tool, without patterns, and Allowlists has each of them.
+func (s *MCPServer) hasEveryAllowlist() bool {
 	for _, tool := range s.Tools {
 		if len(s.Allowlists[tool]) == 0 || strings.ContainsAny(tool, "*?") {
 			return false

@@ -13,7 +13,7 @@ import (
 )
 
 // bounds returns the range in a tag. A range without an upper end ends at highest. It panics if the range is not valid.
-func bounds(tag reflect.StructTag, parse func(string) (int64, error), highest int64) (lowest, most int64) {
+func bounds[T ~int64](tag reflect.StructTag, parse func(string) (T, error), highest T) (lowest, most T) {
 	low, high, _ := strings.Cut(tag.Get("range"), "..")
 	lowest, err := parse(low)
 	most = highest
@@ -26,12 +26,12 @@ func bounds(tag reflect.StructTag, parse func(string) (int64, error), highest in
 	return lowest, most
 }
 
-// numberKind returns the kind of a whole number. If off is not "", numbers are above 0 unless there is a range, and off is stored as the
-// largest number.
+// In the kinds below, off is a word that turns a limit off, or "". The field then holds the largest number, or what the comment of the kind says.
+
+// numberKind returns the kind of a whole number. If off is not "", numbers are above 0 unless there is a range.
 func numberKind(tag reflect.StructTag, off string) *kind {
 	k := &kind{what: "number", text: func(v reflect.Value) string { return strconv.FormatInt(v.Int(), 10) }}
 	if off != "" {
-		k.what += ", `" + off + "`"
 		lowest, most := int64(1), int64(math.MaxInt64-1)
 		if tag.Get("range") != "" {
 			lowest, most = bounds(tag, integer, most)
@@ -39,32 +39,33 @@ func numberKind(tag reflect.StructTag, off string) *kind {
 		return k.orOff(off, math.MaxInt64, func(s string) (any, error) { return number(s, lowest, most) })
 	}
 	lowest, most := bounds(tag, integer, maxCount)
-	k.parse = func(s string) (any, error) { return number(s, lowest, most) }
-	if tag.Get("zero") != "" {
+	zero := tag.Get("zero") != "" // 0 is stored as -1, because 0 in the field means the default
+	if zero {
 		k.text = func(v reflect.Value) string { return strconv.FormatInt(max(v.Int(), 0), 10) }
-		k.parse = func(s string) (any, error) {
-			n, err := number(s, lowest, most)
-			if n == 0 {
-				n = -1
-			}
-			return n, err
+	}
+	k.parse = func(s string) (any, error) {
+		n, err := number(s, lowest, most)
+		if zero && n == 0 {
+			n = -1
 		}
+		return n, err
 	}
 	return k
 }
 
-// orOff adds a word that turns a limit off, which is stored as the number kept.
-func (k *kind) orOff(off string, kept int64, parse func(string) (any, error)) *kind {
+// orOff makes k the kind of what parse accepts, and of the word off, which is stored as the number stored.
+func (k *kind) orOff(off string, stored int64, parse func(string) (any, error)) *kind {
 	text := k.text
+	k.what += ", `" + off + "`"
 	k.text = func(v reflect.Value) string {
-		if v.Int() == kept {
+		if v.Int() == stored {
 			return off
 		}
 		return text(v)
 	}
 	k.parse = func(s string) (any, error) {
 		if s == off {
-			return kept, nil
+			return stored, nil
 		}
 		return parse(s)
 	}
@@ -89,13 +90,9 @@ var sizeUnits = []struct {
 	n    int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-// sizeKind returns the kind of a number of bytes. If off is not "", it is stored as 0 and sizes are above 0; with a range, off is stored as
-// the largest number.
+// sizeKind returns the kind of a number of bytes. With off and no range, off is stored as 0 and sizes are above 0.
 func sizeKind(tag reflect.StructTag, off string) *kind {
 	k := &kind{what: "size", text: func(v reflect.Value) string { return formatSize(v.Int()) }}
-	if off != "" {
-		k.what += ", `" + off + "`"
-	}
 	if off != "" && tag.Get("range") == "" {
 		return k.orOff(off, 0, func(s string) (any, error) {
 			n, err := parseSize(s)
@@ -143,11 +140,10 @@ func formatSize(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// durationKind returns the kind of a duration. If off is not "", durations are above 0 and off is stored as a negative number.
+// durationKind returns the kind of a duration. If off is not "", durations are above 0 and off is stored as -1.
 func durationKind(tag reflect.StructTag, off string) *kind {
 	k := &kind{what: "duration", text: func(v reflect.Value) string { return formatDuration(time.Duration(v.Int())) }}
 	if off != "" {
-		k.what += ", `" + off + "`"
 		return k.orOff(off, -1, func(s string) (any, error) {
 			d, err := parseDuration(s)
 			if err == nil && d <= 0 {
@@ -156,17 +152,18 @@ func durationKind(tag reflect.StructTag, off string) *kind {
 			return d, err
 		})
 	}
-	lowest, most := bounds(tag, func(s string) (int64, error) { d, err := parseDuration(s); return int64(d), err }, math.MaxInt64)
+	lowest, most := bounds(tag, parseDuration, math.MaxInt64)
 	k.parse = func(s string) (any, error) {
 		d, err := parseDuration(s)
 		switch {
 		case err != nil:
-		case int64(d) < lowest:
-			err = fmt.Errorf("%s is too short", quote(s))
-		case int64(d) > most:
-			err = fmt.Errorf("%s is too long: %s at most", quote(s), formatDuration(time.Duration(most)))
+			return nil, err
+		case d < lowest:
+			return nil, fmt.Errorf("%s is too short", quote(s))
+		case d > most:
+			return nil, fmt.Errorf("%s is too long: %s at most", quote(s), formatDuration(most))
 		}
-		return d, err
+		return d, nil
 	}
 	return k
 }
@@ -199,13 +196,12 @@ const Unset price.Money = -1
 
 // moneyKind returns the kind of an exact amount of US dollars, at least 0. off is stored as [Unset].
 func moneyKind(tag reflect.StructTag, off string) *kind {
-	parse := func(s string) (int64, error) { m, err := price.Parse(s); return int64(m), err }
-	lowest, most := bounds(tag, parse, math.MaxInt64)
-	k := &kind{what: "amount, `" + off + "`", text: func(v reflect.Value) string { return price.Money(v.Int()).String() }}
+	lowest, most := bounds(tag, price.Parse, math.MaxInt64)
+	k := &kind{what: "amount", text: func(v reflect.Value) string { return price.Money(v.Int()).String() }}
 	return k.orOff(off, int64(Unset), func(s string) (any, error) {
-		m, err := parse(s)
+		m, err := price.Parse(s)
 		if err == nil && (m < lowest || m > most) {
-			err = fmt.Errorf("%s is not from %s to %s US dollars", s, price.Money(lowest), price.Money(most))
+			err = fmt.Errorf("%s is not from %s to %s US dollars", s, lowest, most)
 		}
 		return m, err
 	})

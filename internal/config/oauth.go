@@ -51,9 +51,17 @@ func (o *OAuth) IsSet() bool { return o.Grant != "" || !o.IsZero() }
 
 // IsZero reports whether nothing is configured, except possibly the default grant authorization_code.
 func (o *OAuth) IsZero() bool {
-	return (o.Grant == "" || o.Grant == "authorization_code") && o.Issuer.IsZero() && o.TokenEndpoint.IsZero() && o.AuthorizationEndpoint.IsZero() && o.Scopes == nil && o.ClientID.IsZero() && o.ClientSecret.IsZero() &&
-		o.PrivateKey.IsZero() && o.ClientMetadataURL.IsZero() && o.RedirectPort == 0 && o.Assertion.IsZero() && o.Provider.TokenEndpoint.IsZero() &&
-		o.Provider.ClientID.IsZero() && o.Provider.ClientSecret.IsZero() && o.Provider.IDToken.IsZero()
+	if o.Grant != "" && o.Grant != "authorization_code" || o.Scopes != nil || o.RedirectPort != 0 {
+		return false
+	}
+	p := &o.Provider
+	for _, r := range []Ref{o.Issuer, o.TokenEndpoint, o.AuthorizationEndpoint, o.ClientID, o.ClientSecret, o.PrivateKey, o.ClientMetadataURL, o.Assertion,
+		p.TokenEndpoint, p.ClientID, p.ClientSecret, p.IDToken} {
+		if !r.IsZero() {
+			return false
+		}
+	}
+	return true
 }
 
 // isReference accepts only a reference.
@@ -64,13 +72,11 @@ func isReference(r *Ref) error {
 	return nil
 }
 
-// isShown accepts text that is not a secret, or a reference.
-func isShown(r *Ref) error {
+// showText accepts text that is not a secret, or a reference. It lets the text be shown.
+func showText(r *Ref) error {
 	if err := isHeaderValue(r); err != nil {
 		return err
 	}
-	if r.shown == "" {
-		r.shown = r.Reveal()
-	}
+	r.show()
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // OIDC configures callers that identify themselves by tokens of an OpenID Connect issuer, besides those with a key.
@@ -60,6 +62,23 @@ func isProfile(s string) error {
 
 // checkCallers checks the settings of keys and of token issuers that depend on each other.
 func (l *loader) checkCallers() {
+	profiles := l.checkIssuer()
+	for name, k := range text.ByName(l.cfg.Keys) {
+		hasKey, hasHash := !k.Key.IsZero(), k.SHA256 != ""
+		switch {
+		case hasKey && hasHash:
+			l.at("keys."+name+".sha256", "key and sha256 are one setting: set one of them")
+		case !hasKey && !hasHash && !profiles[name] && l.cfg.Serve.KeysFile == "": // with a file, removing its last line for an entry must not fail
+			l.at("keys."+name, "no key: set key to a reference, or sha256, which `lathe keys new` prints")
+		}
+	}
+	if t := l.cfg.Serve.TLS; (t.Cert == "") != (t.Key == "") {
+		l.at("serve.tls", "a certificate needs its key: set cert and key")
+	}
+}
+
+// checkIssuer checks the settings of the token issuer. It returns the keys whose rights its tokens can give.
+func (l *loader) checkIssuer() map[string]bool {
 	o, keys := &l.cfg.Serve.OIDC, slices.Sorted(maps.Keys(l.cfg.Keys))
 	const base = "serve.oidc"
 	profiles := map[string]bool{}
@@ -72,11 +91,13 @@ func (l *loader) checkCallers() {
 		profiles[key] = true
 		l.known(base+".default_profile", "key", key, keys)
 	}
-	switch {
-	case !o.IsSet():
-		if len(o.Audience)+len(o.Profiles)+len(o.Labels) > 0 || o.DefaultProfile+o.ProfileClaim != "" || !o.JWKSURL.IsZero() || o.ClientID != "" || !o.ClientSecret.IsZero() {
+	if !o.IsSet() {
+		if len(o.Audience)+len(o.Profiles)+len(o.Labels) > 0 || o.DefaultProfile+o.ProfileClaim+o.ClientID != "" || !o.JWKSURL.IsZero() || !o.ClientSecret.IsZero() {
 			l.at(base+".issuer", "no issuer: set the issuer whose tokens identify callers")
 		}
+		return nil
+	}
+	switch {
 	case len(o.Audience) == 0:
 		l.at(base+".audience", "no audience: tokens that the issuer made for other servers would be accepted")
 	case len(profiles) == 0:
@@ -88,16 +109,5 @@ func (l *loader) checkCallers() {
 	case len(o.Algorithms) == 0:
 		l.at(base+".algorithms", "no algorithm: every token would be refused")
 	}
-	for _, name := range keys {
-		k := l.cfg.Keys[name]
-		switch {
-		case !k.Key.IsZero() && k.SHA256 != "":
-			l.at("keys."+name+".sha256", "key and sha256 are one setting: set one of them")
-		case k.Key.IsZero() && k.SHA256 == "" && !(profiles[name] && o.IsSet()) && l.cfg.Serve.KeysFile == "": // with a file, removing its last line for an entry must not fail
-			l.at("keys."+name, "no key: set key to a reference, or sha256, which `lathe keys new` prints")
-		}
-	}
-	if t := l.cfg.Serve.TLS; (t.Cert == "") != (t.Key == "") {
-		l.at("serve.tls", "a certificate needs its key: set cert and key")
-	}
+	return profiles
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,19 +17,12 @@ type Problem struct {
 
 // String returns "file:line: key: message", without the parts that are empty.
 func (p Problem) String() string {
-	var b strings.Builder
-	b.WriteString(p.File)
+	place := p.File
 	if p.Line > 0 {
-		b.WriteByte(':')
-		b.WriteString(strconv.Itoa(p.Line))
+		place += ":" + strconv.Itoa(p.Line)
 	}
-	for _, s := range []string{p.Key, p.Message} {
-		if s != "" && b.Len() > 0 {
-			b.WriteString(": ")
-		}
-		b.WriteString(s)
-	}
-	return b.String()
+	parts := []string{place, p.Key, p.Message}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
 
 // Problems are all errors of a configuration: those of the file in its order, then those of the environment and of the flags.

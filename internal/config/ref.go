@@ -79,7 +79,7 @@ type resolver struct {
 
 // refChecks are the checks of resolved values, by the value of the tag `is`.
 var refChecks = map[string]func(*Ref) error{
-	"header": isHeaderValue, "key": isKey, "reference": isReference, "shown": isShown, "store": isStore, "url": isURL,
+	"header": isHeaderValue, "key": isKey, "reference": isReference, "shown": showText, "store": isStore, "url": showURL,
 }
 
 // resolve replaces the references in ref and checks the resulting value.
@@ -88,16 +88,17 @@ func (r *resolver) resolve(ref *Ref, check func(*Ref) error) error {
 	if written == "" {
 		return nil
 	}
-	value, found, err := r.expand(written)
+	value, hasReference, err := r.expand(written)
 	if err != nil {
 		return err
 	}
 	ref.value = secret.New(value)
-	if found {
+	if hasReference {
 		ref.shown = written
 	}
-	if path, whole := strings.CutPrefix(strings.TrimSuffix(written, "}"), "${file:"); whole && !strings.ContainsAny(path, "${}") {
-		ref.file = r.full(path)
+	path, isFile := strings.CutPrefix(strings.TrimSuffix(written, "}"), "${file:")
+	if isFile && !strings.ContainsAny(path, "${}") { // written is one reference and nothing else
+		ref.file = absolute(r.dir, path)
 	}
 	return check(ref)
 }
@@ -132,7 +133,7 @@ func (r *resolver) expand(s string) (out string, found bool, err error) {
 
 func (r *resolver) lookUp(name string) (string, error) {
 	if path, ok := strings.CutPrefix(name, "file:"); ok {
-		return readSecret(r.full(path), "${file:"+path+"}")
+		return readSecret(absolute(r.dir, path), "${file:"+path+"}")
 	}
 	if isVariable(name) != nil {
 		return "", errors.New("a reference is ${NAME} or ${file:path}, and $${ is the text ${")
@@ -147,12 +148,12 @@ func (r *resolver) lookUp(name string) (string, error) {
 	return v, nil
 }
 
-// full returns the absolute form of a path in the configuration.
-func (r *resolver) full(path string) string {
-	if filepath.IsAbs(path) {
+// absolute returns a path in the configuration as it is from the working folder; "" stays "".
+func absolute(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(r.dir, path)
+	return filepath.Join(dir, path)
 }
 
 // readSecret reads the file full. Errors name it as written, the text in the configuration.
@@ -192,8 +193,8 @@ func isHeaderValue(r *Ref) error {
 	return nil
 }
 
-// isURL accepts a URL without credentials, or a reference to one.
-func isURL(r *Ref) error {
+// showURL accepts a URL without credentials, or a reference to one. It lets the URL be shown.
+func showURL(r *Ref) error {
 	u, err := url.Parse(r.Reveal())
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return errors.New("an address begins with http:// or https:// and a host")
@@ -201,8 +202,13 @@ func isURL(r *Ref) error {
 	if u.User != nil {
 		return errors.New("an address has no user or password in it: use key or headers")
 	}
+	r.show()
+	return nil
+}
+
+// show lets the value be shown, unless a reference is shown in its place.
+func (r *Ref) show() {
 	if r.shown == "" {
 		r.shown = r.Reveal()
 	}
-	return nil
 }

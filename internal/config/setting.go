@@ -135,9 +135,8 @@ func narrowing(t reflect.Type, tag reflect.StructTag) (reflect.StructTag, string
 
 // rowsOf returns the rows of the struct that v points to.
 func rowsOf(v reflect.Value) []row {
-	settings := settingsOf(v.Type().Elem())
 	var rows []row
-	for _, s := range settings {
+	for _, s := range settingsOf(v.Type().Elem()) {
 		rows = append(rows, row{s, v.Elem().FieldByIndex(s.index)})
 	}
 	return rows

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -58,19 +60,23 @@ func (s *Starter) YAML() []byte {
 	w.line("\n")
 	w.comment("", w.doc("default_model"))
 	w.line("default_model: " + name + "\n\nmodels:\n  " + name + ":\n")
-	given := map[string]bool{}
-	section := ""
-	for _, m := range s.Model {
-		given[m.Key] = true
-		key, indent := m.Key, "    "
+	w.model(s.Model)
+	w.rest()
+	return []byte(w.b.String())
+}
+
+// model writes settings of the model's entry, and as comments those of starterModel that are not among them.
+func (w *starterWriter) model(settings []StarterSetting) {
+	former := "" // section of the setting before
+	for _, m := range settings {
+		section, key, indent := "", m.Key, "    "
 		if above, last, ok := strings.Cut(m.Key, "."); ok {
-			if above != section {
-				w.line("    " + above + ":\n")
-			}
 			section, key, indent = above, last, "      "
-		} else {
-			section = ""
 		}
+		if section != "" && section != former {
+			w.line("    " + section + ":\n")
+		}
+		former = section
 		why := m.Why
 		if why == "" {
 			why = w.doc("models.NAME." + m.Key)
@@ -79,13 +85,11 @@ func (s *Starter) YAML() []byte {
 		w.line(indent + key + ": " + m.Value + "\n")
 	}
 	for _, l := range starterModel {
-		if !given[l.path] {
+		if !slices.ContainsFunc(settings, func(m StarterSetting) bool { return m.Key == l.path }) {
 			w.comment("    ", w.doc("models.NAME."+l.path))
 			w.line("    #" + l.path + ": " + w.value("models.NAME."+l.path, l.value) + "\n")
 		}
 	}
-	w.rest()
-	return []byte(w.b.String())
 }
 
 type starterWriter struct {
@@ -105,15 +109,14 @@ func (w *starterWriter) rest() {
 		if i == 0 {
 			mark = ""
 		}
-		written := 0 // number of sections that have been written already
-		for written < min(last, len(former)) && former[written] == parts[written] {
-			written++
-		}
-		for depth := written; depth < last; depth++ {
+		for depth, section := range parts[:last] {
+			if depth < len(former) && slices.Equal(former[:depth+1], parts[:depth+1]) {
+				continue // it is written already
+			}
 			if depth == 0 {
 				w.line("\n")
 			}
-			w.key(depth, mark, parts[depth], "")
+			w.key(depth, mark, section, "")
 		}
 		former = parts[:last]
 		// The documentation of an entry is that of its table.
@@ -153,10 +156,7 @@ func (w *starterWriter) setting(path string) *setting {
 func (w *starterWriter) doc(path string) string { return w.setting(path).doc() }
 
 func (w *starterWriter) value(path, value string) string {
-	if value == "" {
-		value = w.setting(path).def
-	}
-	return value
+	return cmp.Or(value, w.setting(path).def)
 }
 
 // quoteName returns a name as a quoted YAML string.

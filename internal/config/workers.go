@@ -27,10 +27,8 @@ type Workers struct {
 // Believed returns the effects that the workers may declare for their tools.
 func (w *Workers) Believed() (out []lathe.Effect) {
 	for _, e := range []lathe.Effect{lathe.ReadOnly, lathe.Idempotent, lathe.Writes} {
-		for _, name := range w.Effects {
-			if name == e.String() {
-				out = append(out, e)
-			}
+		if slices.Contains(w.Effects, e.String()) {
+			out = append(out, e)
 		}
 	}
 	return out

@@ -5,15 +5,24 @@ package wasmrt
 import "fmt"
 
 const (
-	opBlock     = 0x02
-	opLoop      = 0x03
-	opIf        = 0x04
-	opElse      = 0x05
-	opEnd       = 0x0b
-	opCall      = 0x10
-	opGetGlobal = 0x23
-	opSetGlobal = 0x24
-	opConst     = 0x41 // of i32
+	opBlock      = 0x02
+	opLoop       = 0x03
+	opIf         = 0x04
+	opElse       = 0x05
+	opEnd        = 0x0b
+	opCall       = 0x10
+	opDrop       = 0x1a
+	opGetLocal   = 0x20
+	opSetLocal   = 0x21
+	opTeeLocal   = 0x22
+	opGetGlobal  = 0x23
+	opSetGlobal  = 0x24
+	opSetTable   = 0x26
+	opFirstStore = 0x36
+	opLastStore  = 0x3e
+	opGrowMemory = 0x40
+	opConst      = 0x41 // of i32
+	opRefFunc    = 0xd2
 )
 
 // operandKinds has a letter for each instruction: the form of its operands.
@@ -32,7 +41,7 @@ const operandKinds = "..bbb.xxxxx.iit." + "fyxxxxxxxx..sxxx" + "iiiggTTxaaaaaaaa
 	"///............." + "./.../........./" + ".../............" + "................" + // 8x
 	".....xxxxxxxxxxx" + "n.rxxxxxxxxxxxxx" + "xxxxxxxxxxxxxxxx" + "xxxxxxxxxxxxmvxx" // cx
 
-// operands reads the operands of an instruction and returns its weight. If the operands change, it writes the instruction.
+// operands reads the operands of an instruction and returns its weight. If the operands change, it writes the instruction by meter.write.
 func (m *meter) operands(op byte) uint32 {
 	r := m.r
 	switch operandKinds[op] {
@@ -66,7 +75,7 @@ func (m *meter) operands(op byte) uint32 {
 		r.below(m.globals, "a global")
 	case 'T':
 		r.leb()
-		if op == 0x26 { // table.set
+		if op == opSetTable {
 			m.shape.notRestorable = true
 		}
 		return weightAccess
@@ -86,7 +95,7 @@ func (m *meter) rareOperands(op byte) uint32 {
 	switch operandKinds[op] {
 	case 'z':
 		r.zero()
-		if op == 0x40 { // memory.grow
+		if op == opGrowMemory {
 			return weightBulk
 		}
 	case 'c':
@@ -125,7 +134,7 @@ func proposal(op byte) string {
 	return ""
 }
 
-// write writes an instruction whose operand is a function. function is the index in the rewritten module.
+// write writes an instruction whose operand is a function, in place of the one that was read. function is the index in the rewritten module.
 func (m *meter) write(op byte, function uint32) {
 	m.out = uleb(append(m.out, op), function)
 	m.from = m.r.i
@@ -150,16 +159,13 @@ func (m *meter) misc(op byte) uint32 {
 	case 8: // memory.init
 		r.leb()
 		r.zero()
-	case 10, 11: // memory.copy, memory.fill
+	case 10: // memory.copy
 		r.zero()
-		if op == 10 {
-			r.zero()
-		}
-		if m.metered {
-			m.out = uleb(append(m.out, opCall), m.helper(funcFill+uint32(11-op))) // funcCopy for 10
-			m.from = r.i
-		}
-		return weightAccess
+		r.zero()
+		return m.inChunks(funcCopy)
+	case 11: // memory.fill
+		r.zero()
+		return m.inChunks(funcFill)
 	case 9, 13: // data.drop, elem.drop
 		m.shape.notRestorable = true
 		r.leb()
@@ -178,6 +184,14 @@ func (m *meter) misc(op byte) uint32 {
 		r.fail(fmt.Sprintf("its code has the instruction 0xfc %d, which is not supported", op))
 	}
 	return weightBulk
+}
+
+// inChunks writes a call of an added function in place of the instruction that was read, and returns its weight.
+func (m *meter) inChunks(function uint32) uint32 {
+	if m.metered {
+		m.write(opCall, m.helper(function))
+	}
+	return weightAccess
 }
 
 // simd reads the rest of an instruction with the prefix 0xfd. The engine reads only one byte of its number, and executes a second byte as

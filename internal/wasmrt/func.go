@@ -71,8 +71,11 @@ func (i *Instance) lookUp(index, offset uint32, params, results []ValueType) (fn
 // Params returns the number of parameters.
 func (f *Func) Params() int { return len(f.def.ParamTypes()) }
 
+// Results returns the number of results.
+func (f *Func) Results() int { return len(f.def.ResultTypes()) }
+
 // stackSlots returns the number of stack slots that the parameters and the results require.
-func (f *Func) stackSlots() int { return max(f.Params(), len(f.def.ResultTypes())) }
+func (f *Func) stackSlots() int { return max(f.Params(), f.Results()) }
 
 // Invoke calls the function. stack contains the parameters from index 0, and afterwards the results. If ctx ends, the guest is stopped
 // and never runs again. The error is an *[Error]; after it the instance is [Instance.Spent].
@@ -133,5 +136,5 @@ func (i *Instance) Invoke(ctx context.Context, name string, args ...uint64) ([]u
 	if err := f.Invoke(ctx, stack); err != nil {
 		return nil, err
 	}
-	return stack[:len(f.def.ResultTypes())], nil
+	return stack[:f.Results()], nil
 }

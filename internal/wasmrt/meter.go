@@ -102,10 +102,11 @@ func (w *rewriter) chargeInline(b []byte, weight uint32) []byte {
 
 // spend appends code that subtracts from the fuel, which is on the stack, the value above it, and refuels if the fuel is below zero.
 func (w *rewriter) spend(b []byte) []byte {
-	b = uleb(append(b, 0x6b, opSetGlobal), w.globals)   // sub, global.set
-	b = uleb(append(b, opGetGlobal), w.globals)         // global.get
-	b = append(b, opConst, 0, 0x48, opIf, 0x40, opCall) // < 0, if, call
-	return append(uleb(b, w.helper(funcRefuel)), opEnd) // end
+	const below = "\x48" // signed
+	b = uleb(append(b, sub[0], opSetGlobal), w.globals)
+	b = uleb(append(b, opGetGlobal), w.globals)
+	b = append(append(b, opConst, 0), below+ifThen...)
+	return append(uleb(append(b, opCall), w.helper(funcRefuel)), opEnd)
 }
 
 // helperTypes appends the entries of the added functions in the function section.
@@ -116,7 +117,7 @@ func (w *rewriter) helperTypes(b []byte) []byte {
 	return b
 }
 
-// helperCode appends the entries of the added functions in the code section.
+// helperCode appends the entries of the added functions in the code section, in the order of their numbers.
 func (w *rewriter) helperCode(b []byte) []byte {
 	refuel := uleb(append(sleb([]byte{opConst}, fullFuel), opSetGlobal), w.globals)
 	refuel = uleb(append(refuel, opCall), w.importedFuncs) // tick
@@ -132,13 +133,20 @@ func (w *rewriter) helperCode(b []byte) []byte {
 	return b
 }
 
+// Instructions of the added functions; numbers are i32, and comparisons unsigned.
 const (
-	memoryFill = "\xfc\x0b\x00"
-	memoryCopy = "\xfc\x0a\x00\x00"
-	// local.get of the parameters: the destination, the value or the source, and the length
+	block, loop, ifThen = "\x02\x40", "\x03\x40", "\x04\x40" // without results
+	orElse, end         = "\x05", "\x0b"
+	branchIf            = "\x0d\x00" // leaves the innermost block, or repeats the innermost loop
+	above, atMost       = "\x4b", "\x4d"
+	add, sub, shift     = "\x6a", "\x6b", "\x76" // shift is to the right
+	memoryFill          = "\xfc\x0b\x00"
+	memoryCopy          = "\xfc\x0a\x00\x00"
+	// The parameters: the destination, the value or the source, and the length.
 	get0, get1, get2 = "\x20\x00", "\x20\x01", "\x20\x02"
-	// end64 adds the length to the address on the stack, in 64 bits, and compares the sum with the size of the memory.
-	end64 = "\xad" + get2 + "\xad\x7c" + "\x3f\x00\xad\x42\x10\x86" + "\x56"
+	set0, set1, set2 = "\x21\x00", "\x21\x01", "\x21\x02"
+	// outside adds the length to the address on the stack, in 64 bits, and compares the sum with the size of the memory.
+	outside = "\xad" + get2 + "\xad\x7c" + "\x3f\x00\xad\x42\x10\x86" + "\x56"
 )
 
 // bulk returns the code of instruction, memoryFill or memoryCopy, in chunks, for any length. An operation out of bounds traps before a byte is
@@ -150,37 +158,36 @@ const (
 //	spend(length >> chunkShift); fill(destination, value, length)
 func (w *rewriter) bulk(instruction string) []byte {
 	chunk := string(sleb([]byte{opConst}, chunkBytes))
-	one := func(b []byte, code string) []byte { // code processes one chunk
-		return append(w.charge(b, chunkBytes>>chunkShift), code...)
-	}
-	shorten := get2 + chunk + "\x6b\x21\x02"
-	again := get2 + chunk + "\x4b\x0d\x00" // br_if 0 if more than one chunk is left
-	advance := func(local string) string { return "\x20" + local + chunk + "\x6a\x21" + local }
-
-	b := append([]byte("\x02\x40"+get2+chunk+"\x4d\x0d\x00"), get0+end64+"\x0d\x00"...) // block: leave it if short, or out of bounds
+	charge := string(w.charge(nil, chunkBytes>>chunkShift))
+	shorten := get2 + chunk + sub + set2
+	again := get2 + chunk + above + branchIf
+	leave := get2 + chunk + atMost + branchIf + get0 + outside + branchIf
+	advance := get0 + chunk + add + set0
 	if instruction == memoryCopy {
-		b = append(b, get1+end64+"\x0d\x00"+get0+get1+"\x4b\x04\x40"...) // if the destination is above the source
-		b = append(b, "\x03\x40"+shorten...)                             // from the end to the beginning
-		b = one(b, get0+get2+"\x6a"+get1+get2+"\x6a"+chunk+memoryCopy+again+"\x0b")
-		b = append(b, "\x05\x03\x40"...)
-		b = one(b, get0+get1+chunk+memoryCopy+advance("\x00")+advance("\x01")+shorten+again+"\x0b\x0b")
-	} else {
-		b = append(b, "\x03\x40"...)
-		b = one(b, get0+get1+chunk+memoryFill+advance("\x00")+shorten+again+"\x0b")
+		leave += get1 + outside + branchIf
+		advance += get1 + chunk + add + set1
 	}
-	b = append(uleb(append(b, opEnd, opGetGlobal), w.globals), get2+"\x41"+string(rune(chunkShift))+"\x76"...) // length >> chunkShift
-	return append(w.spend(b), get0+get1+get2+instruction...)
+	chunks := loop + charge + get0 + get1 + chunk + instruction + advance + shorten + again + end
+	if instruction == memoryCopy { // from the end to the beginning if the destination is above the source
+		back := loop + shorten + charge + get0 + get2 + add + get1 + get2 + add + chunk + memoryCopy + again + end
+		chunks = get0 + get1 + above + ifThen + back + orElse + chunks + end
+	}
+	fuel := string(uleb([]byte{opGetGlobal}, w.globals))
+	units := get2 + string(sleb([]byte{opConst}, chunkShift)) + shift
+	code := w.spend([]byte(block + leave + chunks + end + fuel + units))
+	return append(code, get0+get1+get2+instruction...)
 }
 
-// A meter rewrites the code of one function.
+// A meter rewrites the code of one function. For each instruction, meter.instruction sets from to its offset, reads its operands, and copies
+// the bytes behind from to out. meter.write puts other bytes into out, and sets from behind the instruction.
 type meter struct {
 	*rewriter
 	r      *reader
-	out    []byte // the rewritten code
+	out    []byte // the rewritten code, without charges
 	from   int    // offset in r of the first byte that is not in out
 	pieces []piece
-	frames []frame
-	cur    int // index in pieces of the current piece
+	frames []frame // the open blocks, the innermost last
+	cur    int     // index in pieces of the current piece
 	values
 }
 
@@ -197,13 +204,13 @@ type values struct {
 // count adds the values of an instruction inside that number of blocks.
 func (v *values) count(op byte, blocks int) {
 	switch {
-	case op == 0x21, op == 0x22: // a local is written
+	case op == opSetLocal, op == opTeeLocal:
 		v.merged += uint64(blocks)
 	case op >= opBlock && op <= opIf:
 		v.blocks++
 		v.made++
-	// All instructions that push a new value: not local.get, global.set, table.set and stores.
-	case op >= 0x1b && op != 0x20 && op != opSetGlobal && op != 0x26 && (op < 0x36 || op > 0x3e):
+	case op <= opDrop, op == opGetLocal, op == opSetGlobal, op == opSetTable, op >= opFirstStore && op <= opLastStore: // no new value
+	default:
 		v.made++
 	}
 }
@@ -241,10 +248,10 @@ func (w *rewriter) meterCode(dst []byte, r *reader, locals uint64) []byte {
 		r.fail("a function has code behind its end")
 	}
 	m.pieces[0].weight += m.values.weight(locals + uint64(w.mostParams))
-	done := 0
+	copied := 0 // bytes of m.out
 	for _, p := range m.pieces {
-		dst = append(dst, m.out[done:p.at]...)
-		done = p.at
+		dst = append(dst, m.out[copied:p.at]...)
+		copied = p.at
 		switch {
 		case !w.metered:
 		case p.loop:
@@ -253,7 +260,7 @@ func (w *rewriter) meterCode(dst []byte, r *reader, locals uint64) []byte {
 			dst = w.charge(dst, p.weight)
 		}
 	}
-	return append(dst, m.out[done:]...)
+	return append(dst, m.out[copied:]...)
 }
 
 // start begins a piece.

@@ -75,11 +75,7 @@ func (m *Module) Instantiate(ctx context.Context, opts *InstanceOptions) (*Insta
 		return nil, failure(ctx, i.env, err, i.env.refused)
 	}
 	i.mod = mod
-	first := []string{"_initialize"}
-	if m.shape.starts {
-		first = []string{startExport, "_initialize"}
-	}
-	for _, name := range first {
+	for _, name := range []string{startExport, "_initialize"} {
 		if found, fits := m.Exports(name, nil, nil); found && fits {
 			if _, err := i.Invoke(ctx, name); err != nil {
 				return nil, errors.Join(err, i.Close())

@@ -15,9 +15,12 @@ type reader struct {
 
 const cutShort = "the module is cut short"
 
-func (r *reader) fail(text string) {
+func (r *reader) fail(text string) { r.refuse(errors.New(text)) }
+
+// refuse is fail with an error that may be an *Error.
+func (r *reader) refuse(err error) {
 	if r.err == nil {
-		r.err = errors.New(text)
+		r.err = err
 	}
 	r.i = len(r.b)
 }

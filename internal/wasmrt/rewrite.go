@@ -16,12 +16,12 @@ type rewriter struct {
 	metered   bool
 	hasMemory bool
 
-	// Numbers of entries in the original module.
+	// Numbers of entries in the original module. Each is set by its section, which precedes the sections that use it.
 	types, importedFuncs, ownFuncs, globals uint32
 	start                                   uint32 // the index of the start function in the rewritten module
 	mostParams, mostResults                 uint32 // maximal number in one type
 
-	// Entries that are added to the exports.
+	// Entries that are added to the exports, by rewriter.export.
 	exports     []byte
 	exportCount uint32
 }
@@ -165,15 +165,15 @@ func (w *rewriter) importSection(r *reader) []byte {
 	for range n {
 		im := imported{module: r.name(), name: r.name(), kind: r.byte()}
 		switch im.kind {
-		case 0: // a function
+		case externFunc:
 			r.below(w.types, "a type")
 			w.importedFuncs++
-		case 1: // a table
+		case externTable:
 			r.byte()
 			r.limits()
-		case 2: // a memory
+		case externMemory:
 			r.limits()
-		case 3: // a global
+		case externGlobal:
 			r.byte()
 			r.byte()
 		default:
@@ -184,7 +184,7 @@ func (w *rewriter) importSection(r *reader) []byte {
 		}
 		w.shape.imports = append(w.shape.imports, im)
 	}
-	tick := append(uleb(nil, len(meterModule)), meterModule+"\x04tick\x00"...)
+	tick := append(appendName(appendName(nil, meterModule), "tick"), externFunc)
 	return w.extended(r, from, n, 1, uleb(tick, w.types))
 }
 
@@ -265,8 +265,7 @@ func (w *rewriter) globalSection(r *reader) []byte {
 		// Imported globals would come first in the index space, but a module with one is not supported.
 		name := globalPrefix + strconv.Itoa(int(g))
 		w.shape.globals = append(w.shape.globals, name)
-		w.exports = uleb(append(append(uleb(w.exports, len(name)), name...), 3), g)
-		w.exportCount++
+		w.export(name, externGlobal, g)
 	}
 	if w.metered {
 		n++
@@ -292,7 +291,7 @@ func (w *rewriter) constExpr(out []byte, r *reader) []byte {
 			r.bytes(8)
 		case 0xd0: // ref.null
 			r.refType()
-		case 0xd2: // ref.func
+		case opRefFunc:
 			out = uleb(append(out, op), w.refer(r, r.u32()))
 			from = r.i
 		case 0xfd: // v128.const
@@ -308,10 +307,18 @@ func (w *rewriter) constExpr(out []byte, r *reader) []byte {
 	return out
 }
 
+// appendName appends a name with its length.
+func appendName(b []byte, name string) []byte { return append(uleb(b, len(name)), name...) }
+
+// export adds an entry to the exports.
+func (w *rewriter) export(name string, kind byte, index uint32) {
+	w.exports = uleb(append(appendName(w.exports, name), kind), index)
+	w.exportCount++
+}
+
 func (w *rewriter) exportSection(r *reader) []byte {
 	if w.starts {
-		w.exports = uleb(append(uleb(w.exports, len(startExport)), startExport+"\x00"...), w.helper(funcStart))
-		w.exportCount++
+		w.export(startExport, externFunc, w.helper(funcStart))
 	}
 	n := r.count()
 	out := uleb(nil, n+w.exportCount)
@@ -324,11 +331,11 @@ func (w *rewriter) exportSection(r *reader) []byte {
 			r.fail("an export has a reserved name")
 		}
 		switch kind {
-		case 0: // a function
+		case externFunc:
 			index = w.moved(r, index)
-		case 1: // a table
+		case externTable:
 			w.shape.tables = append(w.shape.tables, tableExport{name, index})
-		case 3: // a global
+		case externGlobal:
 			if index >= w.globals {
 				r.fail("it exports a global that does not exist")
 			}
@@ -350,8 +357,8 @@ func (w *rewriter) startSection(r *reader) []byte {
 	return uleb(nil, w.start)
 }
 
-// elementSection renumbers the functions of tables. A segment begins with three flags: 1: it is not active; 2: an active one names its table,
-// and any other is only declared; 4: its elements are expressions instead of indexes of functions.
+// elementSection renumbers the functions of tables. A segment begins with three flags: 1: it is not active; 2: an active one names its table
+// and type, and any other is only declared; 4: its elements are expressions instead of indexes of functions.
 func (w *rewriter) elementSection(r *reader) []byte {
 	n := r.count()
 	out := uleb(nil, n)
@@ -361,16 +368,20 @@ func (w *rewriter) elementSection(r *reader) []byte {
 			r.fail("the functions of a table are in a form that is not supported")
 		}
 		out = uleb(out, form)
-		hasExpressions := form&4 != 0
-		if form&1 == 0 { // an active segment, which has an offset
-			if form&2 != 0 {
-				out = uleb(out, r.u32())
-			}
-			out = w.constExpr(out, r)
+		active, explicit, hasExpressions := form&1 == 0, form&2 != 0, form&4 != 0
+		if active && explicit {
+			out = uleb(out, r.u32()) // the table
 		}
-		if form&3 != 0 { // a type is written; 0 is that of functions
+		if active {
+			out = w.constExpr(out, r) // the offset
+		}
+		if !active || explicit { // a type is written
 			kind := r.byte()
-			if !hasExpressions && kind != 0 || hasExpressions && !isRefType(kind) {
+			supported := kind == 0 // functions
+			if hasExpressions {
+				supported = isRefType(kind)
+			}
+			if !supported {
 				r.fail("the elements of a table are of a type that is not supported")
 			}
 			out = append(out, kind)
@@ -427,14 +438,6 @@ func (w *rewriter) codeSection(r *reader) []byte {
 		out = append(uleb(out, len(body)), body...)
 	}
 	return w.helperCode(out)
-}
-
-// refuse is fail with an *Error.
-func (r *reader) refuse(err *Error) {
-	if r.err == nil {
-		r.err = err
-	}
-	r.i = len(r.b)
 }
 
 // failure returns the error of r as an *Error.

@@ -119,7 +119,7 @@ func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (m *
 	}
 	for _, im := range m.shape.imports {
 		switch known, ok := r.imports[im.module]; {
-		case im.kind != 0:
+		case im.kind != externFunc:
 			return nil, invalid("it imports %q.%q, which is no function: only functions can be imported", clip(im.module), clip(im.name))
 		case !ok:
 			return nil, invalid("it imports from %q, which is not there", clip(im.module))

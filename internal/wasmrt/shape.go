@@ -9,7 +9,7 @@ type shape struct {
 	// globals are the names of the exports that were added for the mutable globals.
 	globals       []string
 	notRestorable bool // a used instance cannot be restored
-	starts        bool // instantiation must call startExport
+	starts        bool // the start function is exported as startExport, which instantiation calls
 	// refersToHost is set if tables may contain functions of the host. A lookup of such an element makes the engine (wazero 1.12) read
 	// arbitrary memory, because it handles the host's module as an instance.
 	refersToHost bool
@@ -17,8 +17,16 @@ type shape struct {
 
 type imported struct {
 	module, name string
-	kind         byte // 0 is a function
+	kind         byte // externFunc, or another
 }
+
+// Kinds of imports and exports.
+const (
+	externFunc   = 0
+	externTable  = 1
+	externMemory = 2
+	externGlobal = 3
+)
 
 type tableExport struct {
 	name  string

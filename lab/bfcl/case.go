@@ -64,7 +64,7 @@ type entryMessage struct {
 // none.
 func newCase(categoryName string, e *entry, functions []json.RawMessage, answers []byte) (*Case, error) {
 	cat := readCategory(categoryName)
-	c := &Case{ID: e.ID, Category: categoryName, Unscored: cat.unscored()}
+	c := &Case{ID: e.ID, Category: categoryName, Unscored: cat.unscored(), names: names{}}
 	for _, turn := range e.Question {
 		msgs := make([]lathe.Message, 0, len(turn))
 		for _, m := range turn {
@@ -129,7 +129,7 @@ func (c *Case) addFunction(raw []byte, lang *language) error {
 	}
 	c.functions = append(c.functions, fn)
 	c.Tools = append(c.Tools, &lathe.ToolSpec{
-		Name: c.names.tool(name.text), Description: description.text, Schema: schema,
+		Name: c.names.add(name.text), Description: description.text, Schema: schema,
 		Owner: lathe.OwnerClient, Allowlist: []string{"*"}, Origin: "bfcl",
 	})
 	return nil
@@ -166,50 +166,46 @@ func (c *Case) ModelOutput(calls []lathe.ToolCall) ([]byte, error) {
 func (c *Case) ScoreCalls(calls []lathe.ToolCall) Verdict {
 	out, err := c.ModelOutput(calls)
 	if err != nil {
-		return c.undecodable()
+		return c.score(value{}, undecodable)
 	}
 	return c.Score(out)
 }
 
 // Score scores calls in the form of [Case.ModelOutput].
 func (c *Case) Score(modelOutput []byte) Verdict {
-	if c.Unscored != "" {
-		return verdictOf(InputError + "unscored")
-	}
 	v, err := readValue(modelOutput)
-	if err != nil {
+	if err != nil && c.Unscored == "" {
 		return verdictOf(InputError + "model_output")
 	}
-	formed := v.kind == list
-	for _, call := range v.list {
-		formed = formed && len(call.keys) == 1 && call.dict[call.keys[0]].kind == dict
-	}
-	cat := readCategory(c.Category)
-	called := formed && len(v.list) > 0
-	switch {
-	case cat.shape == noCall && called:
-		return verdictOf(calledAnyway)
-	case cat.shape == someCall && !called:
-		return verdictOf(calledNone)
-	case cat.shape == noCall, cat.shape == someCall:
-		return verdictOf("")
-	case !formed:
-		return verdictOf(wrongFormat)
-	}
-	ch := checker{category: cat, functions: c.functions, answers: c.answers}
-	return verdictOf(ch.check(v.list))
+	return c.score(v, wrongFormat)
 }
 
-// undecodable returns the verdict on output that contains no valid list of calls.
-func (c *Case) undecodable() Verdict {
-	switch readCategory(c.Category).shape {
-	case noCall:
-		return verdictOf("")
-	case someCall:
-		return verdictOf(calledNone)
-	}
+// score scores a list of calls. malformed is the error type if calls is no such list, in the categories that have right calls.
+func (c *Case) score(calls value, malformed string) Verdict {
 	if c.Unscored != "" {
 		return verdictOf(InputError + "unscored")
 	}
-	return verdictOf(undecodable)
+	formed := calls.kind == list
+	for _, call := range calls.list {
+		formed = formed && len(call.keys) == 1 && call.dict[call.keys[0]].kind == dict
+	}
+	called := formed && len(calls.list) > 0
+	cat := readCategory(c.Category)
+	switch cat.shape {
+	case noCall:
+		if called {
+			return verdictOf(calledAnyway)
+		}
+		return verdictOf("")
+	case someCall:
+		if !called {
+			return verdictOf(calledNone)
+		}
+		return verdictOf("")
+	}
+	if !formed {
+		return verdictOf(malformed)
+	}
+	ch := checker{category: cat, functions: c.functions, answers: c.answers}
+	return verdictOf(ch.check(calls.list))
 }

@@ -153,49 +153,58 @@ func (c *checker) call(fn, call, answer value) string {
 // argument returns the error type of one argument v. property is the description of its parameter, and right are the right values. ""
 // among these means that the argument may be missing.
 func (c *checker) argument(property, v value, right []value) string {
-	typ := property.dict["type"]
-	want, ok := c.category.language.kinds[typ.text]
-	if typ.kind != text || !ok {
+	lang := c.category.language
+	want, typ, ok := lang.kindOf(property)
+	nested, itemType := null, "" // there is no nested type
+	if ok && lang.lists[typ] {
+		nested, itemType, ok = lang.kindOf(property.dict["items"])
+	}
+	if !ok {
 		return badFunction
 	}
-	nested := null // there is no nested type
-	itemType := ""
-	if c.category.language.lists[typ.text] {
-		item := property.dict["items"].dict["type"]
-		nested, ok = c.category.language.kinds[item.text]
-		if item.kind != text || !ok {
+	switch {
+	case lang.convert != nil && v.kind != text:
+		return lang.notText
+	case lang.convert != nil:
+		if v, ok = lang.convert(v.text, typ, itemType); !ok {
 			return badFunction
 		}
-		itemType = item.text
-	}
-	if convert := c.category.language.convert; convert != nil {
-		if v.kind != text {
-			return c.category.language.notText
-		}
-		if v, ok = convert(v.text, typ.text, itemType); !ok {
-			return badFunction
-		}
-	} else if typ.text == "float" && v.kind == integer {
+	case typ == "float" && v.kind == integer:
 		f, _ := new(big.Float).SetInt(v.whole).Float64()
 		v = value{kind: float, real: f}
 	}
 	if wrong := checkType(v, right, want, nested); wrong != "" {
 		return wrong
 	}
-	wrong := wrongValue
-	switch answered, known := firstKind(right); {
-	case known && answered != want: // the right values are variables: v is compared unchanged
-	case want == dict:
-		return checkDict(v, right)
-	case want == list && nested == dict:
-		return checkDicts(v, right)
-	case want == text:
-		right, v, wrong = allLoosely(right), loosely(v), wrongText
-	case want == list:
-		return checkList(v, right)
+	return checkValue(v, right, want, nested)
+}
+
+// kindOf returns the kind and the name of the type that a schema describes; ok is false if the language has no such type.
+func (l *language) kindOf(schema value) (k kind, name string, ok bool) {
+	typ := schema.dict["type"]
+	k, ok = l.kinds[typ.text]
+	return k, typ.text, ok && typ.kind == text
+}
+
+// checkValue compares a value of the described type with the right values.
+func checkValue(v value, right []value, want, nested kind) string {
+	answered, known := firstKind(right)
+	if !known || answered == want { // otherwise the right values are variables: v is compared unchanged
+		switch {
+		case want == dict:
+			return checkDict(v, right)
+		case want == list && nested == dict:
+			return checkDicts(v, right)
+		case want == list:
+			return checkList(v, right)
+		case want == text && !contains(allLoosely(right), loosely(v)):
+			return wrongText
+		case want == text:
+			return ""
+		}
 	}
 	if !contains(right, v) {
-		return wrong
+		return wrongValue
 	}
 	return ""
 }
@@ -273,27 +282,33 @@ func checkList(v value, right []value) string {
 	return wrong
 }
 
-// checkDicts compares a list of dicts with the right lists. The order counts.
+// checkDicts compares a list of dicts with the right lists. It returns the error type for the last of them if none matches.
 func checkDicts(v value, right []value) string {
 	wrong := unclearDicts
-answers:
 	for _, answer := range right {
 		items, ok := answer.items()
 		if !ok {
 			return badAnswer
 		}
-		if len(items) != len(v.list) {
-			wrong = wrongDictCount
-			continue
+		wrong = dictsAgainst(v.list, items)
+		if wrong == "" {
+			return ""
 		}
-		for i := range items {
-			if wrong = checkDict(v.list[i], items[i:i+1]); wrong != "" {
-				continue answers
-			}
-		}
-		return ""
 	}
 	return wrong
+}
+
+// dictsAgainst compares the dicts of two lists in order.
+func dictsAgainst(got, want []value) string {
+	if len(got) != len(want) {
+		return wrongDictCount
+	}
+	for i := range want {
+		if wrong := checkDict(got[i], want[i:i+1]); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
 }
 
 // checkDict compares a dict with the right dicts. It returns the error type for the last of them if none matches.
@@ -340,19 +355,28 @@ func dictAgainst(v, answer value) string {
 		if _, ok := v.dict[key]; ok {
 			continue
 		}
-		switch values := answer.dict[key]; values.kind {
-		case text: // contains the empty string
-		case list:
-			if !contains(values.list, textValue("")) {
-				return wrongDictKey
-			}
-		case dict:
-			if _, ok := values.dict[""]; !ok {
-				return wrongDictKey
-			}
-		default:
+		optional, ok := answer.dict[key].optional()
+		if !ok {
 			return badAnswer
+		}
+		if !optional {
+			return wrongDictKey
 		}
 	}
 	return wrong
+}
+
+// optional reports whether the right values of a key contain "", so that the key may be missing, by the rules of Python's operator in. ok is
+// false if that operator raises an exception.
+func (v value) optional() (optional, ok bool) {
+	switch v.kind {
+	case text:
+		return true, true
+	case list:
+		return contains(v.list, textValue("")), true
+	case dict:
+		_, optional = v.dict[""]
+		return optional, true
+	}
+	return false, false
 }

@@ -174,7 +174,7 @@ func TestNumberOrText(t *testing.T) {
 
 func TestToolNamesAreTheWires(t *testing.T) {
 	t.Parallel()
-	var n names
+	n := names{}
 	long := "a.very.long.name.that.goes.on.and.on.until.it.is.longer.than.what.the.wire.takes"
 	for _, test := range []struct{ function, want string }{
 		{"math.add", "math_add"},
@@ -185,7 +185,7 @@ func TestToolNamesAreTheWires(t *testing.T) {
 		{long, "a_very_long_name_that_goes_on_and_on_until_it_is_longer_than_wha"},
 		{long + "s", "a_very_long_name_that_goes_on_and_on_until_it_is_longer_than_w_2"},
 	} {
-		got := n.tool(test.function)
+		got := n.add(test.function)
 		if got != test.want {
 			t.Errorf("%q: got %q, want %q", test.function, got, test.want)
 		}

@@ -44,11 +44,11 @@ func fromScript(s, typ, itemType string) (value, bool) {
 		if s == "true" || s == "false" {
 			return value{kind: boolean, flag: s == "true"}, true
 		}
-	case "any":
 	case "dict":
 		return fromScriptObject(trim(s)), true
 	case "array":
 		return fromScriptArray(trim(s), itemType), true
+	case "any": // a text
 	default:
 		return value{}, false
 	}
@@ -56,20 +56,8 @@ func fromScript(s, typ, itemType string) (value, bool) {
 }
 
 func fromScriptArray(s, itemType string) value {
-	if m := scriptTable().FindString(s); m != "" {
-		v := value{kind: list}
-		for i, inner := range scriptInner().FindAllStringSubmatch(m, -1) {
-			row := trim(inner[1])
-			if i == 0 {
-				row = strings.TrimPrefix(row, "[")
-			}
-			items := value{kind: list}
-			for _, item := range strings.Split(row, ",") {
-				items.list = append(items.list, scriptLiteral(item))
-			}
-			v.list = append(v.list, items)
-		}
-		return v
+	if table := scriptTable().FindString(s); table != "" {
+		return fromScriptTable(table)
 	}
 	m := scriptArray().FindStringSubmatch(s)
 	if m == nil {
@@ -91,6 +79,23 @@ func fromScriptArray(s, itemType string) value {
 			return textValue(s)
 		}
 		v.list = append(v.list, el)
+	}
+	return v
+}
+
+// fromScriptTable parses an array of arrays of literals.
+func fromScriptTable(s string) value {
+	v := value{kind: list}
+	for i, inner := range scriptInner().FindAllStringSubmatch(s, -1) {
+		row := trim(inner[1])
+		if i == 0 {
+			row = strings.TrimPrefix(row, "[")
+		}
+		items := value{kind: list}
+		for _, item := range strings.Split(row, ",") {
+			items.list = append(items.list, scriptLiteral(item))
+		}
+		v.list = append(v.list, items)
 	}
 	return v
 }

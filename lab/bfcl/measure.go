@@ -102,23 +102,19 @@ func (c *Case) Scenario() *eval.Scenario {
 }
 
 func (c *Case) judge(calls []lathe.ToolCall) eval.Check {
-	check := eval.Check{Group: "trace", Assert: "calls are right", OK: true}
+	check := eval.Check{Group: "trace", Assert: "calls are right", Got: c.ScoreCalls(calls).ErrorType}
 	switch readCategory(c.Category).shape {
 	case noCall:
 		check.Assert = "no call is made"
 	case someCall:
 		check.Assert = "a call is made"
 	case multiTurn:
-		check.Assert = "calls are of known functions, with arguments of their schema"
+		check.Assert, check.Got = "calls are of known functions, with arguments of their schema", ""
 		if err := c.Form(calls); err != nil {
-			check.OK, check.Got = false, err.Error()
+			check.Got = err.Error()
 		}
-		return check
-	default: // the answers determine the verdict
 	}
-	if v := c.ScoreCalls(calls); !v.Valid {
-		check.OK, check.Got = false, v.ErrorType
-	}
+	check.OK = check.Got == ""
 	return check
 }
 

@@ -29,7 +29,7 @@ func (m *Measured) Recorded(r io.Reader) (func(*eval.Scenario) lathe.Model, erro
 	return func(sc *eval.Scenario) lathe.Model {
 		rec := &recordedModel{output: outputs[sc.ID], tools: map[string]string{}}
 		if c := m.cases[sc.ID]; c != nil {
-			for tool, fn := range c.names.function {
+			for tool, fn := range c.names {
 				if old, ok := rec.tools[fn]; !ok || tool < old { // if two tools have the same function, the first by name
 					rec.tools[fn] = tool
 				}
@@ -42,25 +42,25 @@ func (m *Measured) Recorded(r io.Reader) (func(*eval.Scenario) lathe.Model, erro
 func readOutputs(r io.Reader) (map[string][]byte, error) {
 	outputs := map[string][]byte{}
 	size := 0
-	err := eachObject(r, func(line []byte) (bool, error) {
+	err := eachObject(r, func(line []byte) error {
 		var of struct {
 			ID     string          `json:"id"`
 			Output json.RawMessage `json:"model_output"`
 		}
 		if json.Unmarshal(line, &of) != nil {
-			return false, errors.New("want an object with id and model_output")
+			return errors.New("want an object with id and model_output")
 		}
 		if _, err := recordedCalls(nil, of.Output); err != nil {
-			return false, err
+			return err
 		}
 		if size += len(line); size > maxRecordedBytes {
-			return false, fmt.Errorf("larger than %d bytes", maxRecordedBytes)
+			return fmt.Errorf("larger than %d bytes", maxRecordedBytes)
 		}
 		if outputs[of.ID] != nil {
-			return false, fmt.Errorf("the id %.80q stands twice", of.ID)
+			return fmt.Errorf("the id %.80q stands twice", of.ID)
 		}
 		outputs[of.ID] = bytes.Clone(of.Output)
-		return true, nil
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -80,25 +80,25 @@ func eachCase(fsys fs.FS, name string, yield func(*Case) bool) error {
 		}
 	}
 	classes := map[string][]json.RawMessage{}
-	return eachLine(fsys, file, func(line []byte) (bool, error) {
+	return eachLine(fsys, file, func(line []byte) error {
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
-			return false, errors.New("an entry is not of the form it should have")
+			return errors.New("an entry is not of the form it should have")
 		}
 		var functions []json.RawMessage
 		for _, class := range e.Classes {
 			if classes[class] == nil {
 				if classes[class], err = readClass(fsys, class); err != nil {
-					return false, err
+					return err
 				}
 			}
 			functions = append(functions, classes[class]...)
 		}
 		c, err := newCase(name, &e, functions, answers[e.ID])
-		if err != nil {
-			return false, err
+		if err == nil && !yield(c) {
+			return errStop
 		}
-		return yield(c), nil
+		return err
 	})
 }
 
@@ -136,18 +136,18 @@ func readAnswers(fsys fs.FS, category string) (map[string][]byte, error) {
 	}
 	out := map[string][]byte{}
 	size := 0
-	err = eachLine(fsys, file, func(line []byte) (bool, error) {
+	err = eachLine(fsys, file, func(line []byte) error {
 		var of struct {
 			ID string `json:"id"`
 		}
 		if err := json.Unmarshal(line, &of); err != nil {
-			return false, errors.New("an entry is not of the form it should have")
+			return errors.New("an entry is not of the form it should have")
 		}
 		if size += len(line); size > maxAnswerBytes {
-			return false, fmt.Errorf("larger than %d bytes", maxAnswerBytes)
+			return fmt.Errorf("larger than %d bytes", maxAnswerBytes)
 		}
 		out[of.ID] = bytes.Clone(line)
-		return true, nil
+		return nil
 	})
 	return out, err
 }
@@ -158,16 +158,19 @@ func readClass(fsys fs.FS, class string) ([]json.RawMessage, error) {
 		return nil, errors.New("an entry names a class that is not known")
 	}
 	out := []json.RawMessage{}
-	err := eachLine(fsys, path.Join(classDir, name), func(line []byte) (bool, error) {
+	err := eachLine(fsys, path.Join(classDir, name), func(line []byte) error {
 		out = append(out, bytes.Clone(line))
-		return true, nil
+		return nil
 	})
 	return out, err
 }
 
-// eachLine calls fn with each line of a file that is not blank, until fn returns false. The line is a valid JSON object, and its memory
+// errStop is what the function of eachLine returns to end it without an error.
+var errStop = errors.New("stop")
+
+// eachLine calls fn with each line of a file that is not blank, until fn returns an error. The line is a valid JSON object, and its memory
 // may be used only until fn returns.
-func eachLine(fsys fs.FS, name string, fn func(line []byte) (bool, error)) error {
+func eachLine(fsys fs.FS, name string, fn func(line []byte) error) error {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return err
@@ -180,7 +183,7 @@ func eachLine(fsys fs.FS, name string, fn func(line []byte) (bool, error)) error
 }
 
 // eachObject is eachLine for a reader.
-func eachObject(r io.Reader, fn func(line []byte) (bool, error)) error {
+func eachObject(r io.Reader, fn func(line []byte) error) error {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, MaxLineBytes)
 	for n := 1; sc.Scan(); n++ {
@@ -192,15 +195,14 @@ func eachObject(r io.Reader, fn func(line []byte) (bool, error)) error {
 		if err == nil && line[0] != '{' {
 			err = errors.New("want one JSON object")
 		}
-		more := false
 		if err == nil {
-			more, err = fn(line)
+			err = fn(line)
 		}
-		if err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
-		}
-		if !more {
+		switch {
+		case errors.Is(err, errStop):
 			return nil
+		case err != nil:
+			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
 	return sc.Err()

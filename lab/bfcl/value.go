@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"maps"
-	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -157,28 +156,22 @@ func equalNumbers(a, b value) bool {
 	if a.kind == float && b.kind == float {
 		return a.real == b.real
 	}
-	if a.kind == float {
-		a, b = b, a
-	}
-	n := a.asWhole()
-	if b.kind != float {
-		return n.Cmp(b.asWhole()) == 0
-	}
-	if math.IsInf(b.real, 0) || math.IsNaN(b.real) {
-		return false
-	}
-	return new(big.Rat).SetInt(n).Cmp(new(big.Rat).SetFloat64(b.real)) == 0
+	x, y := a.rational(), b.rational()
+	return x != nil && y != nil && x.Cmp(y) == 0
 }
 
-func (v *value) asWhole() *big.Int {
+// rational returns a boolean as 0 or 1, or a number; nil if it is infinite or not a number.
+func (v value) rational() *big.Rat {
+	r := new(big.Rat)
 	switch {
 	case v.kind == integer:
-		return v.whole
+		return r.SetInt(v.whole)
+	case v.kind == float:
+		return r.SetFloat64(v.real)
 	case v.flag:
-		return big.NewInt(1)
-	default:
-		return new(big.Int)
+		return r.SetInt64(1)
 	}
+	return r
 }
 
 func contains(vs []value, v value) bool {

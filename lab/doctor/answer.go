@@ -12,7 +12,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// An answer is the parsed content of a response with status 200, as its bytes show it.
+// An answer is the parsed content of a response with status 200, as its bytes show it. read sets its fields, with the methods whose names begin
+// with read; then judge and the probes read them.
 type answer struct {
 	req    *lathe.Request
 	stream bool // a stream was requested
@@ -131,12 +132,8 @@ func (x *examiner) readWhole(a *answer, body []byte) bool {
 
 // readStream parses server-sent events and records findings about their lines.
 func (x *examiner) readStream(a *answer, e *exchange) {
-	if m := e.media(); m != "text/event-stream" {
-		x.find("content-type", m)
-	}
-	x.judgeLines(e.body)
-	asm := openai.NewAssembler(nil)
-	r := sse.NewReader(bytes.NewReader(e.body), &sse.Options{MaxLine: x.opts.MaxBytes, MaxEvent: x.opts.MaxBytes, RawUTF8: true})
+	x.judgeLines(e)
+	asm, r := openai.NewAssembler(nil), eventsOf(e, x.opts.MaxBytes)
 	for {
 		ev, err := r.Next()
 		if err != nil {
@@ -155,30 +152,28 @@ func (x *examiner) readStream(a *answer, e *exchange) {
 			break
 		}
 	}
+	a.cut = a.cut || e.timedOut || e.err != nil
 	switch {
+	case e.timedOut && a.chunks > 0:
+		x.find("slow")
 	case e.timedOut:
-		if a.chunks > 0 {
-			x.find("slow")
-		} else {
-			x.find("hang", "in the middle of a stream")
-		}
-		a.cut = true
-	case e.err != nil:
-		a.cut = true
+		x.find("hang", "in the middle of a stream")
 	}
 	fin, err := asm.Finish(!a.cut)
 	if err == nil {
 		a.fin = fin
 		x.judgeFaults(fin)
 	}
+	finished := len(a.finishes) > 0
 	switch {
-	case len(a.finishes) > 0 && a.cut && !a.done:
+	case a.done:
+		return
+	case finished && a.cut:
 		x.find("cut-after-finish")
-	case len(a.finishes) > 0 || a.done:
-		if !a.done {
-			x.find("no-done")
-		}
+	case finished:
+		x.find("no-done")
 	case e.timedOut || e.tooLarge:
+		return // reported above
 	case len(a.pieces) > 0:
 		a.cut = true
 		x.find("cut-mid-argument")
@@ -188,8 +183,17 @@ func (x *examiner) readStream(a *answer, e *exchange) {
 	}
 }
 
+// eventsOf returns a reader of the events in a response, with as much as limit bytes in one of them.
+func eventsOf(e *exchange, limit int) *sse.Reader {
+	return sse.NewReader(bytes.NewReader(e.body), &sse.Options{MaxLine: limit, MaxEvent: limit, RawUTF8: true})
+}
+
 // judgeLines records findings about how the events are written, before they are parsed.
-func (x *examiner) judgeLines(b []byte) {
+func (x *examiner) judgeLines(e *exchange) {
+	if m := e.media(); m != "text/event-stream" {
+		x.find("content-type", m)
+	}
+	b := e.body
 	if rest, ok := bytes.CutPrefix(b, []byte("\ufeff")); ok {
 		x.find("bom")
 		b = rest
@@ -212,8 +216,7 @@ func (x *examiner) judgeLines(b []byte) {
 	}
 	switch {
 	case longest > tooLongLine:
-		x.find("line-too-long", bytesText(longest))
-		x.mend("line-too-long", "max_line_bytes", bytesText(2*longest))
+		x.findAndMend("line-too-long", "max_line_bytes", bytesText(2*longest), bytesText(longest))
 	case longest > longLine:
 		x.find("long-line", bytesText(longest))
 	}

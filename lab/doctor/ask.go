@@ -34,19 +34,26 @@ type exchange struct {
 // lost reports whether the connection failed before a response.
 func (e *exchange) lost() bool { return e.status == 0 && e.err != nil && !e.timedOut }
 
+// refused reports whether the server refused the request as wrong.
+func (e *exchange) refused() bool { return e.status >= 400 && e.status < 500 }
+
 // media returns the media type of the response without parameters.
 func (e *exchange) media() string {
 	m, _, _ := strings.Cut(e.header.Get("Content-Type"), ";")
 	return strings.ToLower(strings.TrimSpace(m))
 }
 
-// textOf returns the text of an error response, and whether the response has the form of an error.
-func (e *exchange) textOf() (string, bool) {
-	api := e.api
-	if api == nil {
-		return "", false
+// message returns the text of an error response, or "".
+func (e *exchange) message() string {
+	if e.api == nil {
+		return ""
 	}
-	return api.Message, api.Message != "" && bytes.HasPrefix(bytes.TrimSpace(e.body), []byte("{"))
+	return e.api.Message
+}
+
+// isError reports whether the response has the form of an error.
+func (e *exchange) isError() bool {
+	return e.message() != "" && bytes.HasPrefix(bytes.TrimSpace(e.body), []byte("{"))
 }
 
 func (e *exchange) explain() string {
@@ -56,42 +63,39 @@ func (e *exchange) explain() string {
 	case e.status == 0 && e.err != nil:
 		return e.err.Error()
 	}
-	words, _ := e.textOf()
-	if words == "" {
-		return "HTTP " + strconv.Itoa(e.status)
+	status := "HTTP " + strconv.Itoa(e.status)
+	if e.message() == "" {
+		return status
 	}
-	return "HTTP " + strconv.Itoa(e.status) + ": " + words
+	return status + ": " + e.message()
 }
 
-// ask makes a request, and repeats it once after a temporary failure. It records findings about the failure.
+// ask makes a request, and repeats it after temporary failures: once if the connection was lost, while the server loads the model, and once
+// after a status that isTemporary. It records findings about the failure.
 func (x *examiner) ask(ctx context.Context, method string, u *url.URL, body []byte, key secret.Secret) *exchange {
-	e := x.send(ctx, method, u, body, key)
+	again := func() *exchange { return x.send(ctx, method, u, body, key) }
+	e := again()
 	if e.lost() && x.unreachable == nil && ctx.Err() == nil {
 		first := e
-		e = x.send(ctx, method, u, body, key)
+		e = again()
 		if !e.lost() && !e.timedOut {
 			x.find("connection-lost-once", first.err.Error())
 		}
 	}
-	if !passes(e.status) {
-		return e
+	if isTemporary(e.status) {
+		e = x.awaitLoading(ctx, e, again)
 	}
-	if e = x.awaitLoading(ctx, e, func() *exchange { return x.send(ctx, method, u, body, key) }); !passes(e.status) {
+	if !isTemporary(e.status) || reconnect.Wait(ctx, x.wait(e.header)) != nil {
 		return e
 	}
 	first := e.status
-	if reconnect.Wait(ctx, x.wait(e.header)) != nil {
-		return e
-	}
-	e = x.send(ctx, method, u, body, key)
-	words, _ := e.textOf()
-	if passes(e.status) && bytes.Contains(body, []byte(`"tools":[`)) && strings.Contains(strings.ToLower(words), "tool") {
-		return e // the server refuses the tools, with a status for failures
-	}
-	if passes(e.status) {
-		x.find(statusID(e.status, "-always"), e.explain())
-	} else {
+	e = again()
+	aboutTools := bytes.Contains(body, []byte(`"tools":[`)) && strings.Contains(strings.ToLower(e.message()), "tool")
+	switch {
+	case !isTemporary(e.status):
 		x.find(statusID(first, ""), "HTTP "+strconv.Itoa(first))
+	case !aboutTools: // otherwise the server refuses the tools, with a status for failures
+		x.find(statusID(e.status, "-always"), e.explain())
 	}
 	return e
 }
@@ -104,7 +108,7 @@ const loadingPause = time.Second
 func (x *examiner) awaitLoading(ctx context.Context, e *exchange, again func() *exchange) *exchange {
 	until := time.Now().Add(x.opts.Loading)
 	for {
-		words, _ := e.textOf()
+		words := e.message()
 		if !openai.Loading(e.status, words) || ctx.Err() != nil || !time.Now().Before(until) {
 			return e
 		}
@@ -117,8 +121,8 @@ func (x *examiner) awaitLoading(ctx context.Context, e *exchange, again func() *
 	}
 }
 
-// passes reports whether a status is a temporary failure, after which Lathe repeats a model call.
-func passes(status int) bool {
+// isTemporary reports whether a status is a temporary failure, after which Lathe repeats a model call.
+func isTemporary(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }
 
@@ -187,7 +191,8 @@ func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []b
 		e.body, e.tooLarge = e.body[:x.opts.MaxBytes], true
 	}
 	e.api = x.codec.ParseError(e.status, e.body)
-	if e.timedOut = e.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded); e.timedOut {
+	e.timedOut = e.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
+	if e.timedOut {
 		x.timeouts++
 	}
 	return e

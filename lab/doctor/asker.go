@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,13 +94,11 @@ func (a *Asker) AskWithoutTools(ctx context.Context, req *lathe.Request, stream 
 
 // ask sends the request. edit changes its body; nil: no change.
 func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit func([]byte) []byte) *Answer {
-	x := *a.base
-	x.report, x.found = &Report{}, map[string]*Finding{}
-	x.report.Probes = []Probe{{Name: "ask", Outcome: OK}}
+	x := *a.base // with a report of its own
+	x.report, x.found = &Report{Probes: []Probe{{Name: "ask", Outcome: OK}}}, map[string]*Finding{}
 	x.probe, x.answered = &x.report.Probes[0], true
-	full := *req
-	base := x.request("")
-	full.Model, full.Overrides = base.Model, append(append([]lathe.Member(nil), base.Overrides...), req.Overrides...)
+	full, base := *req, x.request("")
+	full.Model, full.Overrides = base.Model, slices.Concat(base.Overrides, req.Overrides)
 	if full.Sampling.MaxTokens == nil {
 		full.Sampling.MaxTokens = base.Sampling.MaxTokens
 	}
@@ -125,16 +124,26 @@ func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit f
 			e = send()
 		}
 	}
-	if words, _ := e.textOf(); e.status >= 400 && e.status < 500 && x.mayAsk() && a.adapt(words, stream) {
+	if e.refused() && x.mayAsk() && a.adapt(e.message(), stream) {
 		x.maxComplete, x.noUsage = a.base.maxComplete, a.base.noUsage
 		e = send()
 	}
 	out.Status, out.TimedOut, out.First, out.Elapsed, out.Requests = e.status, e.timedOut, e.first, time.Since(started), x.probe.Requests
-	out.Message, _ = e.textOf()
+	out.Message = e.message()
+	out.NoConnection = e.status == 0 && !e.timedOut && !a.connected
+	a.connected = a.connected || e.status != 0
+	out.Finish = finishOf(&x, e, &full, stream)
+	out.Findings = x.probe.Findings
+	return out
+}
+
+// finishOf records findings about the last response, and returns the assembled answer; nil: there is none.
+func finishOf(x *examiner, e *exchange, req *lathe.Request, stream bool) (finish *lathe.Finish) {
 	switch {
 	case e.status == http.StatusOK:
-		if answer := x.read(e, &full, stream); answer != nil && !answer.failed && !answer.cut {
-			out.Finish = answer.fin
+		answer := x.read(e, req, stream)
+		if answer != nil && !answer.failed && !answer.cut {
+			finish = answer.fin
 		}
 		if len(x.textProbes) > 0 {
 			x.find("calls-in-text")
@@ -142,14 +151,11 @@ func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit f
 	case e.timedOut:
 		x.find("hang")
 	case e.status == 0:
-		out.NoConnection = !a.connected
 		x.find("connection-lost")
 	case e.status >= 300 && e.status < 400:
 		x.find("redirect")
-	case passes(e.status):
+	case isTemporary(e.status):
 		x.find(statusID(e.status, "-always"))
 	}
-	a.connected = a.connected || e.status != 0
-	out.Findings = x.probe.Findings
-	return out
+	return finish
 }

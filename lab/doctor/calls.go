@@ -33,6 +33,17 @@ func (g group) names() []string {
 	return out
 }
 
+// ids returns the different ids in the pieces of the call.
+func (g group) ids() []string {
+	var out []string
+	for _, p := range g {
+		if p.id != "" && !slices.Contains(out, p.id) {
+			out = append(out, p.id)
+		}
+	}
+	return out
+}
+
 func (g group) has(f form) bool {
 	return slices.ContainsFunc(g, func(p piece) bool { return p.args == f })
 }
@@ -60,14 +71,22 @@ func groupPieces(pieces []piece) []group {
 func groupByName(pieces []piece) []group {
 	var out []group
 	for _, p := range pieces {
-		n := len(out) - 1
-		if n < 0 || p.name != "" && len(out[n].names()) > 0 && (whole(out[n].text()) || out[n].text() == "" && p.argsText == "") {
+		last := len(out) - 1
+		if last < 0 || out[last].endsBefore(p) {
 			out = append(out, group{p})
 			continue
 		}
-		out[n] = append(out[n], p)
+		out[last] = append(out[last], p)
 	}
 	return out
+}
+
+func (g group) endsBefore(p piece) bool {
+	if p.name == "" || len(g.names()) == 0 {
+		return false
+	}
+	text := g.text()
+	return whole(text) || text == "" && p.argsText == ""
 }
 
 func whole(text string) bool { return rawjson.Check([]byte(text), rawjson.Limits{}) == nil }
@@ -100,8 +119,7 @@ func (x *examiner) judgeIndexes(a *answer) {
 	case len(seen) == 1 && len(a.groups) > 1 && hasID:
 		x.find("index-repeated")
 	case len(seen) == 1 && len(a.groups) > 1:
-		x.find("index-repeated-no-id")
-		x.mend("index-repeated-no-id", "supports_parallel", "false")
+		x.findAndMend("index-repeated-no-id", "supports_parallel", "false")
 	case last != len(seen)-1:
 		x.find("index-sparse")
 	}
@@ -111,28 +129,15 @@ func (x *examiner) judgeIndexes(a *answer) {
 func (x *examiner) judgeIDs(a *answer) {
 	var first []string // first id of each call
 	for _, g := range a.groups {
-		var ids []string
-		at, empty := -1, false
-		for i, p := range g {
-			empty = empty || p.hasID && p.id == ""
-			if p.id == "" {
-				continue
-			}
-			if at < 0 {
-				at = i
-			}
-			if !slices.Contains(ids, p.id) {
-				ids = append(ids, p.id)
-			}
-		}
+		ids := g.ids()
 		switch {
-		case len(ids) == 0 && empty:
+		case len(ids) == 0 && slices.ContainsFunc(g, func(p piece) bool { return p.hasID }):
 			x.find("id-empty")
 		case len(ids) == 0:
 			x.find("id-missing")
 		case len(ids) > 1:
 			x.find("id-changing")
-		case at > 0:
+		case g[0].id == "":
 			x.find("id-late")
 		}
 		if len(ids) == 0 {
@@ -156,9 +161,10 @@ func (x *examiner) judgeNames(a *answer) {
 		case len(names) == 0:
 		case g[0].name == "":
 			x.find("name-late")
-		case len(names) > 1 && slices.IndexFunc(names, func(n string) bool { return n != names[0] }) < 0:
+		case len(names) == 1:
+		case len(slices.Compact(names)) == 1: // all are equal
 			x.find("name-repeated")
-		case len(names) > 1:
+		default:
 			x.find("name-split")
 		}
 		if !slices.ContainsFunc(g, func(p piece) bool { return p.hasType }) {
@@ -186,34 +192,28 @@ func (x *examiner) judgeForms(a *answer) {
 		case g.has(formObject):
 			x.find("args-object")
 		case g.has(formText):
-			first := ""
-			for _, p := range g {
-				if first = p.argsText; first != "" {
-					break
-				}
-			}
+			first := slices.IndexFunc(g, func(p piece) bool { return p.argsText != "" })
 			switch {
-			case first == "{}" && text != "{}":
+			case first >= 0 && g[first].argsText == "{}" && text != "{}":
 				x.find("args-empty-object-first")
 			case strings.HasPrefix(text, `"`) && whole(text):
 				x.find("args-double-encoded")
 			case strings.TrimSpace(text) == "" && !a.cut && !limited(a):
-				x.find("args-blank")
-				x.mendBlank("args-blank")
+				x.findAndMend("args-blank", toolCallTransforms, blankToObject)
 			}
 		case g.has(formNull):
-			x.find("args-null")
-			x.mendBlank("args-null")
+			x.findAndMend("args-null", toolCallTransforms, blankToObject)
 		default:
-			x.find("args-missing")
-			x.mendBlank("args-missing")
+			x.findAndMend("args-missing", toolCallTransforms, blankToObject)
 		}
 	}
 }
 
-func (x *examiner) mendBlank(finding string) {
-	x.mend(finding, "transforms.tool_call", "assistant_tool_calls_arguments_blank_to_empty_object")
-}
+// The setting that mends missing arguments.
+const (
+	toolCallTransforms = "transforms.tool_call"
+	blankToObject      = "assistant_tool_calls_arguments_blank_to_empty_object"
+)
 
 // limited reports whether a limit or a filter truncated the answer.
 func limited(a *answer) bool { return a.finish() == "length" || a.finish() == "content_filter" }

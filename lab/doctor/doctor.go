@@ -214,8 +214,9 @@ func newExaminer(t Target, opts *Options) (*examiner, error) {
 		return nil, errors.New("no model is named")
 	}
 	x := &examiner{target: t, opts: opts.withDefaults(), codec: codec, base: u, report: &Report{Model: t.Model, Findings: []Finding{}},
-		found: map[string]*Finding{}, textCalls: map[string]int{}, leave: func() {}, noUsage: t.NoUsage, maxComplete: t.MaxCompletionTokens}
-	if x.transport, x.fresh = t.Transport, t.Transport; x.transport == nil {
+		found: map[string]*Finding{}, leave: func() {}, learned: learned{textCalls: map[string]int{}, noUsage: t.NoUsage, maxComplete: t.MaxCompletionTokens}}
+	x.transport, x.fresh = t.Transport, t.Transport
+	if x.transport == nil {
 		own := &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
@@ -239,42 +240,51 @@ const (
 	maxTimeouts    = 3   // number of timeouts after which no more requests are made
 )
 
-// An examiner is the state of one examination.
+// An examiner is the state of one examination. The probes send requests with post, ask or send, and read the responses with read; all of
+// them record findings with find, and settings with mend.
 type examiner struct {
-	target      Target
-	opts        Options
-	codec       wire.Upstream
-	base        *url.URL
-	transport   http.RoundTripper
-	leave       func()            // closes idle connections if the transport belongs to this examination
-	fresh       http.RoundTripper // opens a new connection for each request, unless the caller set the transport
-	report      *Report
-	found       map[string]*Finding
-	probe       *Probe // current probe
-	number      int    // number of the current probe, from 1
-	probes      int    // largest number of probes
-	unreachable error  // if set, the examination ends
-	mistake     bool   // unreachable is an error of the URL or the certificate
-	left        *int   // requests that an Asker may still make; nil: no limit
+	target    Target
+	opts      Options
+	codec     wire.Upstream
+	base      *url.URL
+	transport http.RoundTripper
+	fresh     http.RoundTripper // opens a new connection for each request, unless the caller set the transport
+	leave     func()            // closes idle connections if the transport belongs to this examination
+	left      *int              // requests that an Asker may still make; nil: no limit
+	report    *Report
+	found     map[string]*Finding
+	mends     []Setting
+	probe     *Probe // current probe; run sets it, and Run sets number and probes
+	number    int    // number of the current probe, from 1
+	probes    int    // largest number of probes
+	reach
+	learned
+}
 
-	// Results of earlier probes.
-	connected    bool     // the server has sent a response
-	listed       []string // models that the server lists
-	answered     bool     // the server has sent a completion
-	silent       int      // requests without a response, in a row
-	timeouts     int
-	without      []string // features that the server refuses
-	noUsage      bool     // the server refuses stream_options
-	maxComplete  bool     // the server requires max_completion_tokens
-	toolsRefused bool
+// reach is how the server responds to requests. Only send and failed change it.
+type reach struct {
+	unreachable error // if set, the examination ends
+	mistake     bool  // unreachable is an error of the URL or the certificate
+	connected   bool  // the server has sent a response
+	silent      int   // requests without a response, in a row
+	timeouts    int
+}
+
+// learned is what the probes have found out about the server, for later requests and probes.
+type learned struct {
+	listed       []string       // models that the server lists
+	answered     bool           // the server has sent a completion
+	without      []string       // features that the server refuses: see post
+	noUsage      bool           // the server refuses stream_options
+	maxComplete  bool           // the server requires max_completion_tokens
+	toolsRefused bool           // see refuseTools
 	nativeCalls  bool           // the server returns native tool calls
-	textProbes   []string       // probes whose answers had calls in the text
+	textProbes   []string       // probes whose answers had calls in the text: see judgeAnswerText
 	textCalls    map[string]int // dialect → number of answers with calls that it can read
 	marked       string         // dialect that was identified by its mark
 	ownCall      *answer        // an answer with a call, for a probe that answers the call
 	refusedWith  string         // why the server refused a history
 	remedies     []remedy       // changes of a history that the server requires
-	mends        []Setting
 }
 
 // run makes one probe.

@@ -51,7 +51,7 @@ func probeHistory(ctx context.Context, x *examiner) {
 	case e.status == http.StatusOK:
 		x.sendQuestion(ctx, nil)
 		return
-	case e.status < 400 || e.status >= 500 || passes(e.status) || e.status == http.StatusUnauthorized:
+	case e.status < 400 || e.status >= 500 || isTemporary(e.status) || e.status == http.StatusUnauthorized:
 		x.refusal(e, withoutTools, "history-refused")
 	default:
 		x.refusedWith = e.explain()
@@ -94,9 +94,13 @@ func (x *examiner) acceptsHistory(ctx context.Context, with []remedy) bool {
 func (x *examiner) sendQuestion(ctx context.Context, with []remedy) {
 	req := x.history(with)
 	req.Messages = append(req.Messages, lathe.User(lathe.DefaultFixEmptyFinalText))
-	if e := x.post(ctx, req, unstreamed); e.status >= 400 && !passes(e.status) {
-		x.find("strict-roles", e.explain())
-		x.mend("strict-roles", "accepts.turns", "alternate")
+	expectAccepted(ctx, x, req, "strict-roles", Setting{Key: "accepts.turns", Value: "alternate"})
+}
+
+// expectAccepted sends a request. If the server refuses it, it records a finding, with the setting with which Lathe sends it in another form.
+func expectAccepted(ctx context.Context, x *examiner, req *lathe.Request, finding string, s Setting) {
+	if e := x.post(ctx, req, unstreamed); e.status >= 400 && !isTemporary(e.status) {
+		x.findAndMend(finding, s.Key, s.Value, e.explain())
 	}
 }
 

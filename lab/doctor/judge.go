@@ -89,27 +89,25 @@ func (x *examiner) judgeAnswerText(a *answer) {
 	case aloud:
 		x.find("think-tags")
 	case startsOpen:
-		x.find("think-open")
-		x.mend("think-open", "thinking", "starts_open")
+		x.findAndMend("think-open", "thinking", "starts_open")
 	}
 	if len(a.req.Tools) == 0 || a.req.ToolChoice.Mode == lathe.ChoiceNone {
 		return
 	}
 	if x.writesBare(text, a.req.Tools) {
-		x.find("bare-calls")
-		x.mend("bare-calls", "bare_calls", "true")
+		x.findAndMend("bare-calls", "bare_calls", "true")
 		return
 	}
 	names := dialectsOf(text, a.req.Tools)
-	if auto := dialect.NewAuto(nil); len(names) > 0 {
-		auto.Append(nil, text)
-		if c, ok := auto.(dialect.Chooser); ok && slices.Contains(names, c.Chosen()) {
-			x.marked = c.Chosen()
-		}
+	if len(names) == 0 {
+		return
 	}
-	if len(names) > 0 {
-		x.textProbes = append(x.textProbes, x.probe.Name)
+	auto := dialect.NewAuto(nil)
+	auto.Append(nil, text)
+	if c, ok := auto.(dialect.Chooser); ok && slices.Contains(names, c.Chosen()) {
+		x.marked = c.Chosen()
 	}
+	x.textProbes = append(x.textProbes, x.probe.Name)
 	for _, name := range names {
 		x.textCalls[name]++
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -63,12 +62,8 @@ func (x *examiner) readOther(e *exchange, req *lathe.Request, stream bool) *answ
 
 // readEvents reads a stream to its end and assembles the answer.
 func (x *examiner) readEvents(a *answer, e *exchange, asm wire.Assembler) error {
-	if m := e.media(); m != "text/event-stream" {
-		x.find("content-type", m)
-	}
-	x.judgeLines(e.body)
-	r := sse.NewReader(bytes.NewReader(e.body), &sse.Options{MaxLine: x.opts.MaxBytes, MaxEvent: x.opts.MaxBytes, RawUTF8: true})
-	clean := true
+	x.judgeLines(e)
+	r, clean := eventsOf(e, x.opts.MaxBytes), true
 	for !asm.Done() {
 		ev, err := r.Next()
 		if err != nil {
@@ -112,7 +107,6 @@ func (x *examiner) judgeOther(a *answer) {
 	for i, c := range a.calls() {
 		if c.ID != "" && slices.ContainsFunc(a.calls()[:i], func(o lathe.ToolCall) bool { return o.ID == c.ID }) {
 			x.find("id-repeated")
-			break
 		}
 	}
 	x.judgeFinish(a)

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
-	"github.com/lathe-run/lathe/secret"
 )
 
 // A need is the condition of a probe.
@@ -90,8 +88,7 @@ const (
 func (x *examiner) request(prompt string, tools ...*lathe.ToolSpec) *lathe.Request {
 	req := &lathe.Request{Model: x.target.Model, Messages: []lathe.Message{lathe.User(prompt)}, Tools: tools, Overrides: x.target.Overrides}
 	if !slices.ContainsFunc(req.Overrides, func(m lathe.Member) bool { return m.Name == "max_tokens" || m.Name == "max_completion_tokens" }) {
-		limit := x.opts.MaxTokens
-		req.Sampling.MaxTokens = &limit
+		req.Sampling.MaxTokens = new(x.opts.MaxTokens)
 	}
 	return req
 }
@@ -130,9 +127,8 @@ func (x *examiner) post(ctx context.Context, req *lathe.Request, stream bool) *e
 		x.without = append(x.without, feature)
 		e = send()
 	}
-	if words, _ := e.textOf(); e.status >= 400 && e.status < 500 && !x.maxComplete && strings.Contains(words, "max_completion_tokens") {
-		x.find("max-tokens-refused", words)
-		x.mend("max-tokens-refused", "max_completion_tokens", "true")
+	if e.refused() && !x.maxComplete && strings.Contains(e.message(), "max_completion_tokens") {
+		x.findAndMend("max-tokens-refused", "max_completion_tokens", "true", e.message())
 		x.maxComplete = true
 		e = send()
 	}
@@ -158,8 +154,9 @@ const (
 
 // refusal records the finding for a response that is not an answer.
 func (x *examiner) refusal(e *exchange, tools bool, refused string) {
-	words, _ := e.textOf()
+	words := e.message()
 	aboutTools := tools && strings.Contains(strings.ToLower(words), "tool")
+	toolsFailed := aboutTools && refused == "tools-failed"
 	switch {
 	case x.unreachable != nil:
 	case e.timedOut:
@@ -172,12 +169,12 @@ func (x *examiner) refusal(e *exchange, tools bool, refused string) {
 		x.find("status-401", words)
 	case e.status == http.StatusForbidden:
 		x.find("status-403", words)
-	case e.status == http.StatusNotFound && aboutTools && refused == "tools-failed":
+	case toolsFailed && e.status == http.StatusNotFound:
 		x.refuseTools("status-404-tools", words)
-	case aboutTools && refused == "tools-failed":
+	case toolsFailed:
 		x.refuseTools("status-400-tools", words)
-	case passes(e.status) && !aboutTools: // ask has recorded it
-	case !x.answered && (e.status == http.StatusNotFound || e.status >= 400 && e.status < 500 && aboutModel(words)):
+	case isTemporary(e.status) && !aboutTools: // ask has recorded it
+	case !x.answered && (e.status == http.StatusNotFound || e.refused() && aboutModel(words)):
 		x.find("model-unknown", strings.TrimRight(words, ".")+x.names())
 	default:
 		x.find(refused, e.explain())
@@ -186,78 +183,7 @@ func (x *examiner) refusal(e *exchange, tools bool, refused string) {
 
 func (x *examiner) refuseTools(id, words string) {
 	x.toolsRefused = true
-	x.find(id, words)
-	x.mend(id, "supports_tools", "false")
-}
-
-func probeModels(ctx context.Context, x *examiner) {
-	at, err := wire.ModelsURL(x.base, x.codec)
-	if err != nil {
-		at = x.base
-	}
-	e := x.ask(ctx, http.MethodGet, at, nil, x.target.Key)
-	if e.status == 0 || e.status == http.StatusUnauthorized || e.status == http.StatusForbidden || passes(e.status) {
-		if len(x.probe.Findings) == 0 { // the next probe reports the cause
-			x.probe.Outcome, x.probe.Why = Skipped, "the list did not come"
-		}
-		return
-	}
-	var data []byte
-	if body := bytes.TrimSpace(e.body); e.status == http.StatusOK && isObject(body) {
-		data = firstOf(body, "data", "models") // the second is the member of Google's API
-	}
-	if !is(data, '[') {
-		x.find("models-missing", e.explain())
-		return
-	}
-	for m := range rawjson.Elements(data) {
-		id := firstOf(m, "id", "name")
-		if !is(id, '"') {
-			continue
-		}
-		// Ollama omits ":latest", and Google prefixes "models/".
-		if strings.TrimSuffix(strings.TrimPrefix(rawjson.Text(id), "models/"), ":latest") == strings.TrimSuffix(x.target.Model, ":latest") {
-			x.listed = nil
-			return
-		}
-		if len(x.listed) < maxListed {
-			x.listed = append(x.listed, clip(rawjson.Text(id)))
-		}
-	}
-	x.find("model-not-listed", strings.TrimPrefix(x.names(), "; "))
-}
-
-// firstOf returns the first member with one of the names, or nil.
-func firstOf(object []byte, names ...string) []byte {
-	for _, name := range names {
-		if v := rawjson.At(object, name); v != nil {
-			return v
-		}
-	}
-	return nil
-}
-
-// maxListed is the largest number of listed models that are stored.
-const maxListed = 100
-
-// names returns the models that the server lists, for an error text.
-func (x *examiner) names() string {
-	const most = 5
-	n := len(x.listed)
-	if n == 0 {
-		return ""
-	}
-	text := "; it lists " + strings.Join(x.listed[:min(n, most)], ", ")
-	if n > most {
-		text += ", …"
-	}
-	return text
-}
-
-// aboutModel reports whether the text of a refusal means that the model does not exist.
-func aboutModel(words string) bool {
-	text := strings.ToLower(words)
-	return strings.Contains(text, "model") && (strings.Contains(text, "not found") || strings.Contains(text, "not exist") || strings.Contains(text, "unknown model"))
+	x.findAndMend(id, "supports_tools", "false", words)
 }
 
 func probeChat(stream bool) func(context.Context, *examiner) {
@@ -268,9 +194,8 @@ func probeChat(stream bool) func(context.Context, *examiner) {
 			refused = "stream-refused"
 		}
 		e := x.post(ctx, req, stream)
-		if words, _ := e.textOf(); stream && e.status >= 400 && e.status < 500 && x.answered && strings.Contains(words, "stream_options") {
-			x.find("usage-refused", words)
-			x.mend("usage-refused", "include_usage", "false")
+		if stream && x.answered && e.refused() && strings.Contains(e.message(), "stream_options") {
+			x.findAndMend("usage-refused", "include_usage", "false", e.message())
 			x.noUsage = true
 			e = x.post(ctx, req, stream)
 		}
@@ -393,8 +318,7 @@ const truncateAt = 16
 
 func probeTruncation(ctx context.Context, x *examiner) {
 	req := x.request(longPrompt, saveNote)
-	n := truncateAt
-	req.Sampling.MaxTokens = &n
+	req.Sampling.MaxTokens = new(truncateAt)
 	e := x.post(ctx, req, streamed)
 	if e.status != http.StatusOK {
 		x.refusal(e, withTools, "max-tokens-refused")
@@ -435,48 +359,4 @@ func probeWritten(ctx context.Context, x *examiner) {
 	}
 	a.req.Tools = tools
 	x.judgeAnswerText(a)
-}
-
-// noSuch is neither a model nor a key.
-const noSuch = "lathe-doctor-no-such"
-
-func probeUnknownModel(ctx context.Context, x *examiner) {
-	req := x.request(echoPrompt)
-	req.Model = noSuch
-	x.expectError(ctx, noSuch, x.body(req, unstreamed), x.target.Key, "unknown-model-accepted")
-}
-
-func probeWrongKey(ctx context.Context, x *examiner) {
-	x.expectError(ctx, x.target.Model, x.body(x.request(echoPrompt), unstreamed), secret.New(noSuch), "key-unchecked")
-}
-
-func probeMalformed(ctx context.Context, x *examiner) {
-	x.expectError(ctx, x.target.Model, []byte(`{"model":`), x.target.Key, "malformed-accepted")
-}
-
-// expectError sends an invalid request. A 5xx response is one of the possible results, so that the request is not repeated.
-func (x *examiner) expectError(ctx context.Context, model string, body []byte, key secret.Secret, accepted string) {
-	e := x.send(ctx, http.MethodPost, x.callURL(model, unstreamed), body, key)
-	switch _, shaped := e.textOf(); {
-	case e.status == 0 || e.timedOut:
-		x.refusal(e, withoutTools, "error-shape")
-	case e.status == http.StatusTooManyRequests: // unrelated to the invalid request
-	case e.status < 300:
-		if !hasError(e.body) {
-			x.find(accepted)
-		}
-	case e.status >= 500:
-		x.find("error-status", e.explain())
-	case !shaped:
-		x.find("error-shape")
-	}
-}
-
-func hasError(b []byte) bool {
-	b = bytes.TrimSpace(b)
-	if !isObject(b) {
-		return false
-	}
-	e := rawjson.At(b, "error")
-	return e != nil && string(e) != "null"
 }

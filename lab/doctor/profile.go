@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,8 +28,7 @@ type Profile struct {
 
 // NewProfile returns the profile of a model that was not examined. It contains only the keys that are needed to reach the model.
 func NewProfile(t Target) *Profile {
-	p := (&examiner{target: t}).profile()
-	return &p
+	return new((&examiner{target: t}).profile())
 }
 
 // Mends returns the settings of the profile that findings require.
@@ -50,13 +50,15 @@ func (x *examiner) mend(finding, key, value string) {
 	}
 }
 
+// findAndMend records a finding, and a setting that it requires.
+func (x *examiner) findAndMend(finding, key, value string, details ...string) {
+	x.find(finding, details...)
+	x.mend(finding, key, value)
+}
+
 // profile combines the keys for reaching the model and the settings that findings require, which have precedence.
 func (x *examiner) profile() Profile {
-	p := Profile{Name: x.target.Name, Settings: slices.Clone(x.target.Entry)}
-	if p.Name == "" {
-		p.Name = x.target.Model
-	}
-	p.Name = entryName(p.Name)
+	p := Profile{Name: entryName(cmp.Or(x.target.Name, x.target.Model)), Settings: slices.Clone(x.target.Entry)}
 	if len(p.Settings) == 0 {
 		p.Settings = []Setting{{Key: "base_url", Value: x.target.BaseURL}, {Key: "model", Value: x.target.Model}}
 	}
@@ -122,20 +124,15 @@ func (p *Profile) YAML() []byte {
 
 // sorted returns the settings with those of each section together, at the end.
 func (p *Profile) sorted() []Setting {
-	out := slices.Clone(p.Settings)
-	slices.SortStableFunc(out, func(a, b Setting) int {
-		at, _, inA := strings.Cut(a.Key, ".")
-		bt, _, inB := strings.Cut(b.Key, ".")
-		switch {
-		case !inA && !inB:
-			return 0
-		case inA && inB:
-			return strings.Compare(at, bt)
-		case inA:
-			return 1
+	section := func(s Setting) string {
+		above, _, ok := strings.Cut(s.Key, ".")
+		if !ok {
+			return ""
 		}
-		return -1
-	})
+		return above
+	}
+	out := slices.Clone(p.Settings)
+	slices.SortStableFunc(out, func(a, b Setting) int { return strings.Compare(section(a), section(b)) })
 	return out
 }
 

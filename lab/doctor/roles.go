@@ -29,10 +29,7 @@ func probeTakes(ctx context.Context, x *examiner) {
 	for _, t := range roleTests {
 		req := x.request("")
 		req.Messages = t.messages
-		if e := x.post(ctx, req, unstreamed); e.status >= 400 && !passes(e.status) {
-			x.find(t.finding, e.explain())
-			x.mend(t.finding, t.mend.Key, t.mend.Value)
-		}
+		expectAccepted(ctx, x, req, t.finding, t.mend)
 	}
 	if x.ownCall == nil { // a response format can only suppress native calls
 		return
@@ -40,14 +37,13 @@ func probeTakes(ctx context.Context, x *examiner) {
 	req := x.request(notePrompt, saveNote)
 	req.Sampling.ResponseFormat = json.RawMessage(answerFormat)
 	e := x.post(ctx, req, unstreamed)
-	refused := e.status >= 400 && !passes(e.status)
+	refused := e.status >= 400 && !isTemporary(e.status)
 	_, fin, err := x.codec.NewAssembler(nil).Complete(nil, e.body)
 	if refused || e.status == http.StatusOK && err == nil && len(fin.Message.Calls()) == 0 {
 		detail := ""
 		if refused {
 			detail = e.explain()
 		}
-		x.find("format-beside-tools", detail)
-		x.mend("format-beside-tools", "accepts.format", "alone")
+		x.findAndMend("format-beside-tools", "accepts.format", "alone", detail)
 	}
 }

@@ -3,7 +3,6 @@ package eval
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -71,11 +70,8 @@ func (r *Run) judgeAsk(a *Ask, res *event.Result, got *seen) {
 			break
 		}
 		r.Checks = []Check{a.Judge(calls)}
-		if failed := r.failedChecks(); len(failed) > 0 {
-			r.Class, r.Error = ClassAssertionFailed, strings.Join(failed, "; ")
-			if len(calls) == 0 {
-				r.Class = ClassNoToolCalls
-			}
+		if r.setFailedChecks() && len(calls) == 0 {
+			r.Class = ClassNoToolCalls
 		}
 	}
 	if r.Class != "" && r.Error == "" {

@@ -133,64 +133,58 @@ const anyTool = "*"
 
 // check evaluates one assert.
 func (a *assert) check(o *outcome) Check {
-	words, got, ok := "", outcomes(o.calls), false
-	switch a.Kind {
-	case assertState, assertDatabase:
-		words = fmt.Sprintf("%s %s is %s", a.Kind, a.Pointer, a.Equals)
-		at := a.Pointer
-		if a.Kind == assertDatabase {
-			at = draft + at
-		}
-		raw, err := o.state(at)
-		ok = err == nil && rawjson.Equal(raw, a.Equals)
-		got = string(raw)
-	case assertCalled:
-		words, got, ok = a.called(o)
-	case assertOrder:
-		words = "first calls in the order " + strings.Join(a.Tools, ", ")
-		ok = a.order(o)
-	case assertArguments:
-		words, got, ok = a.arguments(o)
-	case assertGuard:
-		words = fmt.Sprintf("guard %s fired", a.Code)
-		ok = slices.ContainsFunc(o.calls, func(c asked) bool { return c.code == a.Code })
-	case assertFailed:
-		words = strings.TrimRight(fmt.Sprintf("a call of %s failed %s", a.Tool, a.Code), " ")
-		ok = slices.ContainsFunc(o.calls, func(c asked) bool {
-			return c.name == a.Tool && c.failed && (a.Code == "" || c.code == a.Code)
-		})
-	case assertNotAsked:
-		words = a.Tool + " is not asked for"
-		ok = !slices.ContainsFunc(o.calls, func(c asked) bool { return names(c.name, a.Tool) })
-	case assertTogether:
-		words = "one message holds " + strings.Join(a.Tools, " and ")
-		ok = a.together(o)
-	case assertExecuted:
-		words, got, ok = a.ran(o)
-	case assertRefused:
-		words = strings.TrimRight(fmt.Sprintf("every call of %s is refused %s", a.Tool, a.Code), " ")
-		ok = !slices.ContainsFunc(o.calls, func(c asked) bool {
-			return names(c.name, a.Tool) && (!c.failed || a.Code != "" && c.code != a.Code)
-		})
-	case assertUntold:
-		words = fmt.Sprintf("the model is not told %q", a.Text)
-		ok = !o.reported[a.Text]
-		got = "it was"
-	case assertSaid:
-		words = fmt.Sprintf("the model says %q", a.Text)
-		ok = slices.ContainsFunc(o.said, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(a.Text)) })
-		got = strings.Join(o.said, " | ")
-	case assertText:
-		words = fmt.Sprintf("last words %q", a.Text)
-		ok = strings.TrimSpace(o.text) == a.Text || a.Tolerant && plainWords(o.text) == plainWords(a.Text)
-		got = o.text
-	}
+	words, got, ok := a.evaluate(o)
 	c := Check{Group: a.Group(), Assert: words, OK: ok, Provoked: a.Provoked}
 	if !ok {
 		c.Got = clip(got, maxGot)
 	}
 	return c
 }
+
+// evaluate returns the condition in words, what the run has instead, and whether the condition holds.
+func (a *assert) evaluate(o *outcome) (words, got string, ok bool) {
+	made := outcomes(o.calls)
+	switch a.Kind {
+	case assertState, assertDatabase:
+		at := a.Pointer
+		if a.Kind == assertDatabase {
+			at = draft + at
+		}
+		raw, err := o.state(at)
+		return fmt.Sprintf("%s %s is %s", a.Kind, a.Pointer, a.Equals), string(raw), err == nil && rawjson.Equal(raw, a.Equals)
+	case assertCalled:
+		return a.called(o)
+	case assertOrder:
+		return "first calls in the order " + strings.Join(a.Tools, ", "), made, a.order(o)
+	case assertArguments:
+		return a.arguments(o)
+	case assertGuard:
+		return fmt.Sprintf("guard %s fired", a.Code), made, slices.ContainsFunc(o.calls, func(c asked) bool { return c.code == a.Code })
+	case assertFailed:
+		words = strings.TrimRight(fmt.Sprintf("a call of %s failed %s", a.Tool, a.Code), " ")
+		return words, made, slices.ContainsFunc(o.calls, func(c asked) bool { return c.name == a.Tool && a.failure(c) })
+	case assertNotAsked:
+		return a.Tool + " is not asked for", made, !slices.ContainsFunc(o.calls, func(c asked) bool { return names(c.name, a.Tool) })
+	case assertTogether:
+		return "one message holds " + strings.Join(a.Tools, " and "), made, a.together(o)
+	case assertExecuted:
+		return a.ran(o)
+	case assertRefused:
+		words = strings.TrimRight(fmt.Sprintf("every call of %s is refused %s", a.Tool, a.Code), " ")
+		return words, made, !slices.ContainsFunc(o.calls, func(c asked) bool { return names(c.name, a.Tool) && !a.failure(c) })
+	case assertUntold:
+		return fmt.Sprintf("the model is not told %q", a.Text), "it was", !o.reported[a.Text]
+	case assertSaid:
+		said := func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(a.Text)) }
+		return fmt.Sprintf("the model says %q", a.Text), strings.Join(o.said, " | "), slices.ContainsFunc(o.said, said)
+	case assertText:
+		return fmt.Sprintf("last words %q", a.Text), o.text, strings.TrimSpace(o.text) == a.Text || a.Tolerant && plainWords(o.text) == plainWords(a.Text)
+	}
+	return "", made, false
+}
+
+// failure reports whether a call failed, with Code if that is set.
+func (a *assert) failure(c asked) bool { return c.failed && (a.Code == "" || c.code == a.Code) }
 
 func (a *assert) called(o *outcome) (words, got string, ok bool) {
 	n := 0
@@ -230,18 +224,17 @@ func (a *assert) counted(how string, n int) (words, got string, ok bool) {
 		name = "any tool"
 	}
 	words = name + " " + how
-	switch {
-	case a.AtMost == nil && a.AtLeast > 1:
-		words += " at least " + times(a.AtLeast)
-	case a.AtMost == nil:
-	case *a.AtMost == 0:
+	switch least, most := a.AtLeast, a.AtMost; {
+	case most != nil && *most == 0:
 		words = name + " not " + how
-	case *a.AtMost == a.AtLeast:
-		words += " just " + times(a.AtLeast)
-	case a.AtLeast == 0:
-		words += " at most " + times(*a.AtMost)
-	default:
-		words += fmt.Sprintf(" %d to %d times", a.AtLeast, *a.AtMost)
+	case most != nil && *most == least:
+		words += " just " + times(least)
+	case most != nil && least == 0:
+		words += " at most " + times(*most)
+	case most != nil:
+		words += fmt.Sprintf(" %d to %d times", least, *most)
+	case least > 1:
+		words += " at least " + times(least)
 	}
 	return words, times(n), n >= a.AtLeast && (a.AtMost == nil || n <= *a.AtMost)
 }
@@ -282,43 +275,45 @@ func (a *assert) arguments(o *outcome) (words, got string, ok bool) {
 		}
 		raw, found := valueAt([]byte(c.args), a.Pointer)
 		switch {
-		case a.Missing && found:
+		case !found:
+			continue
+		case a.Missing:
 			return words, string(raw), false
-		case !a.Missing && found && rawjson.Equal(raw, a.Equals):
+		case rawjson.Equal(raw, a.Equals):
 			return words, "", true
-		case found:
-			got = string(raw)
 		}
+		got = string(raw)
 	}
 	return words, got, ok
 }
 
 // together reports whether one message has a separate call for each entry of Tools.
 func (a *assert) together(o *outcome) bool {
-	for start := 0; start < len(o.calls); {
-		end := start
-		for end < len(o.calls) && o.calls[end].turn == o.calls[start].turn {
-			end++
-		}
-		rest := slices.Clone(o.calls[start:end])
-		all := true
-		for _, want := range a.Tools {
-			name, how, _ := strings.Cut(want, " ")
-			i := slices.IndexFunc(rest, func(c asked) bool {
-				return c.name == name && (how == "" || (how == "failed") == c.failed)
-			})
-			all = i >= 0
-			if !all {
-				break
-			}
-			rest = slices.Delete(rest, i, i+1)
-		}
-		if all {
+	byTurn := map[int][]asked{}
+	for _, c := range o.calls {
+		byTurn[c.turn] = append(byTurn[c.turn], c)
+	}
+	for _, calls := range byTurn {
+		if a.covered(calls) {
 			return true
 		}
-		start = end
 	}
 	return false
+}
+
+// covered reports whether calls have a separate call for each entry of Tools, which is a name, or a name and ok or failed.
+func (a *assert) covered(calls []asked) bool {
+	for _, want := range a.Tools {
+		name, how, _ := strings.Cut(want, " ")
+		i := slices.IndexFunc(calls, func(c asked) bool {
+			return c.name == name && (how == "" || (how == "failed") == c.failed)
+		})
+		if i < 0 {
+			return false
+		}
+		calls = slices.Delete(slices.Clone(calls), i, i+1)
+	}
+	return true
 }
 
 // names reports whether the runner reads a name written by a model as that tool: it ignores white space around the name, and replaces dots

@@ -60,62 +60,78 @@ func (c Class) Refused() bool {
 	}
 }
 
-// judge sets the class of the run from its end, the response and the checks. If the suite measures Lathe, only checks and server errors can
-// fail the run.
-func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
+// An expectation is what a run must do besides its checks. It decides the class of a run that fails.
+type expectation uint8
+
+const (
+	aCall    expectation = iota // at least one call, and an answer
+	anAnswer                    // an answer
+	anyEnd                      // nothing, because the suite measures Lathe: only checks and server errors can fail the run
+)
+
+// judge sets the class of the run from its end, the response and the checks.
+func (r *Run) judge(res *event.Result, got *seen, want expectation) {
 	defer r.close(res, got)
 	if r.Class != "" { // an error of the user has already set it
 		return
 	}
 	r.setServerMessage(res)
-	called := len(calls(res.History)) > 0
 	reason := answeredIfEmpty(res.Reason)
-	if lathesOwn && !slices.Contains([]lathe.Reason{lathe.ReasonUpstreamError, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal}, reason) {
-		reason, toolsOn = lathe.ReasonAnswered, false
+	ofServer := slices.Contains([]lathe.Reason{lathe.ReasonUpstreamError, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal}, reason)
+	if want == anyEnd && !ofServer {
+		reason = lathe.ReasonAnswered
 	}
 	switch reason {
 	case lathe.ReasonNoToolCalls:
 		r.Class, r.Error = ClassNoToolCalls, "the model called no tool"
-		return
 	case lathe.ReasonToolError:
 		r.Class = ClassToolError
 		r.Error = "the last call failed of " + strings.Join(failedNames(res), ", ")
 		r.preferAssertions(res)
-		return
 	case lathe.ReasonRunTimeout:
 		r.Class, r.Error, r.Unfinished = ClassTimeout, "the time of the run (--timeout) ended", true
-		return
 	case lathe.ReasonUpstreamError:
 		r.Class, r.Unfinished = upstreamClass(res.Err), true
-		return
 	case lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal, lathe.ReasonGuestFault, lathe.ReasonBudgetExhausted:
 		r.Class = classException
-		return
 	case lathe.ReasonAnswered:
+		r.judgeChecks(res, want)
 	default:
 		r.Class, r.Error, r.Unfinished = ClassAssertionFailed, "the run ended "+string(res.Reason), true
+		r.judgeChecks(res, want)
 	}
+}
+
+// judgeChecks adds the failed checks to the class and the error of a run that ended with an answer, or by a limit.
+func (r *Run) judgeChecks(res *event.Result, want expectation) {
+	byLimit := r.Class != ""
 	failed := r.failedChecks()
-	if len(failed) > 0 {
-		if r.Class == "" && r.notProvoked() {
-			r.Class, r.Error = ClassNotProvoked, "the scenario tests how a model recovers from a mistake, and the model made none"
-			return
-		}
-		r.Class = ClassAssertionFailed
-		if r.Error != "" {
-			failed = append([]string{r.Error}, failed...)
-		}
-		r.Error = strings.Join(failed, "; ")
+	if len(failed) == 0 && !byLimit {
+		return
 	}
+	onlyProvoked := !slices.ContainsFunc(r.Checks, func(c Check) bool { return !c.OK && !c.Provoked })
+	if !byLimit && onlyProvoked {
+		r.Class, r.Error = ClassNotProvoked, "the scenario tests how a model recovers from a mistake, and the model made none"
+		return
+	}
+	if r.Error != "" {
+		failed = append([]string{r.Error}, failed...)
+	}
+	r.Error = strings.Join(failed, "; ")
 	switch {
-	case r.Class == "":
-	case toolsOn && !called:
+	case want == aCall && len(calls(res.History)) == 0:
 		r.Class = ClassNoToolCalls
-	case !lathesOwn && reason == lathe.ReasonAnswered && strings.TrimSpace(res.Answer) == "":
+	case want != anyEnd && !byLimit && strings.TrimSpace(res.Answer) == "":
 		r.Class = ClassEmptyText
+	default:
+		r.Class = ClassAssertionFailed
 	}
-	if n := ignored(res); n > 0 && r.Class != "" {
-		r.Error += fmt.Sprintf("; the model made %d calls where tools are off", n)
+	ignored := 0
+	for i := range res.Trace {
+		ignored += res.Trace[i].IgnoredToolCalls
+	}
+	if ignored > 0 {
+		r.Error += fmt.Sprintf("; the model made %d calls where tools are off", ignored)
 	}
 }
 
@@ -171,24 +187,6 @@ func (r *Run) close(res *event.Result, got *seen) {
 	}
 }
 
-// notProvoked reports whether all failed checks apply only after a mistake of the model.
-func (r *Run) notProvoked() bool {
-	for _, c := range r.Checks {
-		if !c.OK && !c.Provoked {
-			return false
-		}
-	}
-	return true
-}
-
-// ignored returns the number of calls that the model made although tools are off.
-func ignored(res *event.Result) (n int) {
-	for i := range res.Trace {
-		n += res.Trace[i].IgnoredToolCalls
-	}
-	return n
-}
-
 // failedNames returns the tools that failed in a run that ended with tool_error. "unknown" is replaced by the names that the model
 // invented.
 func failedNames(res *event.Result) []string {
@@ -215,9 +213,17 @@ func (r *Run) preferAssertions(res *event.Result) {
 			return
 		}
 	}
-	if failed := r.failedChecks(); len(failed) > 0 {
-		r.Class, r.Error = ClassAssertionFailed, strings.Join(failed, "; ")
+	r.setFailedChecks()
+}
+
+// setFailedChecks sets the class and the error if checks failed, and reports whether they did.
+func (r *Run) setFailedChecks() bool {
+	failed := r.failedChecks()
+	if len(failed) == 0 {
+		return false
 	}
+	r.Class, r.Error = ClassAssertionFailed, strings.Join(failed, "; ")
+	return true
 }
 
 func (r *Run) failedChecks() []string {
@@ -232,12 +238,7 @@ func (r *Run) failedChecks() []string {
 
 // answered reports whether the history contains a message of the model.
 func answered(res *event.Result) bool {
-	for i := range res.History {
-		if res.History[i].Role == lathe.RoleAssistant {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(res.History, func(m lathe.Message) bool { return m.Role == lathe.RoleAssistant })
 }
 
 var statusClasses = map[int]Class{401: ClassAuth, 402: ClassPaymentRequired, 403: ClassForbidden, 404: ClassNotFound, 408: ClassTimeout,

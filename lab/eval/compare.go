@@ -54,14 +54,14 @@ func Compare(a, b *Report) *Comparison {
 	}
 	for _, pair := range [][2][]Row{{sa.Models, sb.Models}, {sa.ModelsCategories, sb.ModelsCategories}, {sa.ModelsScenarios, sb.ModelsScenarios}} {
 		others := byLabel(pair[1])
-		for i := range pair[0] {
-			other := others[pair[0][i].label()]
-			label := pair[0][i]
+		for _, row := range pair[0] {
+			key := row.rowKey
 			if single {
-				label.Model = "" // both sides have one model
+				key.Model = "" // both sides have one model
 			}
-			if name := label.label(); other != nil && name != "" {
-				c.add(name, pair[0][i], *other)
+			other, name := others[row.label()], key.label()
+			if other != nil && name != "" {
+				c.add(name, row, *other)
 			}
 		}
 	}

@@ -167,9 +167,13 @@ func (c *stepCall) step(s *step) error {
 	if err != nil {
 		return err
 	}
-	needsValue := s.Kind == stepGet || s.Kind == stepList || s.Kind == stepDelete
-	if !found && needsValue {
-		return s.refuse("there is nothing at %s", at)
+	switch s.Kind {
+	case stepCheck:
+		return c.check(s, old, found)
+	case stepGet, stepList, stepDelete:
+		if !found {
+			return s.refuse("there is nothing at %s", at)
+		}
 	}
 	switch s.Kind {
 	case stepGet:
@@ -181,26 +185,29 @@ func (c *stepCall) step(s *step) error {
 	case stepList:
 		c.result, err = c.list(old, s.Where)
 		return err
-	case stepCheck:
-		return c.check(s, old, found)
 	case stepDelete:
 		return c.patch(s, builtin.PatchOp{Op: "delete", Path: draft + at})
+	default:
+		return c.change(s, at, old)
 	}
+}
+
+// change sets, appends or adds the value of a step at a pointer. old is the value there; nil: none.
+func (c *stepCall) change(s *step, at string, old json.RawMessage) error {
 	v, given, err := c.value(s.Value)
-	if err != nil {
+	if err != nil || !given { // the value is an optional argument that the call lacks
 		return err
 	}
-	switch {
-	case !given: // the value is an optional argument that the call lacks
-		return nil
-	case s.Kind == stepAdd || s.Kind == stepSubtract:
-		if v, err = sum(old, v, s.Kind == stepSubtract); err != nil || !found {
+	op := builtin.PatchOp{Op: "set", Path: draft + at, Value: v}
+	switch s.Kind {
+	case stepAdd, stepSubtract:
+		if op.Value, err = calculate(s.Kind, old, v); err != nil {
 			return s.refuse("there is no number at %s", at)
 		}
-	case s.Kind == stepAppend:
-		return c.patch(s, builtin.PatchOp{Op: "append", Path: draft + at, Value: v})
+	case stepAppend:
+		op.Op = "append"
 	}
-	return c.patch(s, builtin.PatchOp{Op: "set", Path: draft + at, Value: v})
+	return c.patch(s, op)
 }
 
 // patch applies a change to the copy, and records it for the end of the call.
@@ -243,10 +250,10 @@ func (c *stepCall) check(s *step, old json.RawMessage, found bool) error {
 		ok = found && slices.ContainsFunc(elements(want), func(e json.RawMessage) bool { return rawjson.Equal(old, e) })
 	case "has":
 		ok = found && has(old, want)
-	default:
-		var a, b big.Rat
-		ok = found && readNumber(&a, old) && readNumber(&b, want)
-		ok = ok && (s.Condition == "at_least" && a.Cmp(&b) >= 0 || s.Condition == "at_most" && a.Cmp(&b) <= 0)
+	case "at_least":
+		ok = found && inOrder(want, old)
+	case "at_most":
+		ok = found && inOrder(old, want)
 	}
 	if !ok {
 		return s.refuse("the value at %s does not allow this", s.Pointer)
@@ -329,13 +336,19 @@ func readNumber(into *big.Rat, raw json.RawMessage) bool {
 	return ok
 }
 
-// sum adds or subtracts two numbers exactly.
-func sum(a, b json.RawMessage, subtract bool) (json.RawMessage, error) {
+// inOrder reports whether both values are numbers, and a is not above b.
+func inOrder(a, b json.RawMessage) bool {
+	var x, y big.Rat
+	return readNumber(&x, a) && readNumber(&y, b) && x.Cmp(&y) <= 0
+}
+
+// calculate adds or subtracts two numbers exactly.
+func calculate(kind stepKind, a, b json.RawMessage) (json.RawMessage, error) {
 	var x, y big.Rat
 	if !readNumber(&x, a) || !readNumber(&y, b) {
 		return nil, strconv.ErrSyntax
 	}
-	if subtract {
+	if kind == stepSubtract {
 		y.Neg(&y)
 	}
 	x.Add(&x, &y)
@@ -380,57 +393,76 @@ func (c *stepCall) pointer(p string) (string, error) {
 // value replaces the placeholders in a value. given is false if the whole value is an argument that the call lacks; a member with such a
 // value is omitted from its object.
 func (c *stepCall) value(raw json.RawMessage) (v json.RawMessage, given bool, err error) {
-	switch {
-	case len(raw) == 0:
+	switch rawjson.Kind(raw) {
+	case 0:
 		return json.RawMessage("null"), true, nil
-	case raw[0] == '"':
-		text := rawjson.Text(raw)
-		if m := placeholder().FindStringSubmatch(text); m != nil && m[0] == text {
-			v, given = c.lookup(m)
-			return v, given, c.copied(v)
-		}
-		text, err = c.fill(text, func(s string) string { return s })
-		if err == nil {
-			err = c.copied([]byte(text))
-		}
-		return rawjson.AppendQuote(nil, text), true, err
-	case raw[0] == '[':
-		var out []json.RawMessage
+	case '"':
+		return c.text(rawjson.Text(raw))
+	case '[':
+		var list parts
 		for _, e := range elements(raw) {
-			if v, given, err = c.value(e); err != nil {
-				return nil, false, err
-			}
-			if given {
-				out = append(out, v)
-			}
+			list.add(c, nil, e)
 		}
-		return joined('[', out, ']'), true, nil
-	case raw[0] == '{':
+		return joined('[', list.out, ']'), true, list.err
+	case '{':
 		if from, ok := fromPointer(raw); ok {
-			at, err := c.pointer(from)
-			if err != nil {
-				return nil, false, err
-			}
-			if v, ok, err = c.read(at); err != nil {
-				return nil, false, err
-			}
-			if !ok {
-				return nil, false, tool.Fail(lathe.CodeInvalidArguments, "there is nothing at %s", at)
-			}
-			return v, true, c.copied(v)
+			v, err = c.copyFrom(from)
+			return v, true, err
 		}
-		var out []json.RawMessage
+		var members parts
 		for k, e := range rawjson.Members(raw) {
-			if v, given, err = c.value(e); err != nil {
-				return nil, false, err
-			}
-			if given {
-				out = append(out, slices.Concat(k, []byte(":"), v))
-			}
+			members.add(c, slices.Concat(k, []byte(":")), e)
 		}
-		return joined('{', out, '}'), true, nil
+		return joined('{', members.out, '}'), true, members.err
 	}
 	return raw, true, nil
+}
+
+// parts are elements or members of a value, up to the first error.
+type parts struct {
+	out []json.RawMessage
+	err error
+}
+
+// add appends the value of e, after its key, unless it is an argument that the call lacks.
+func (p *parts) add(c *stepCall, key []byte, e json.RawMessage) {
+	if p.err != nil {
+		return
+	}
+	v, given, err := c.value(e)
+	p.err = err
+	if given {
+		p.out = append(p.out, slices.Concat(key, v))
+	}
+}
+
+// text is value for a text.
+func (c *stepCall) text(text string) (v json.RawMessage, given bool, err error) {
+	if m := placeholder().FindStringSubmatch(text); m != nil && m[0] == text {
+		v, given = c.lookup(m)
+		return v, given, c.copied(v)
+	}
+	text, err = c.fill(text, func(s string) string { return s })
+	if err == nil {
+		err = c.copied([]byte(text))
+	}
+	return rawjson.AppendQuote(nil, text), true, err
+}
+
+// copyFrom returns the value at a pointer of the database.
+func (c *stepCall) copyFrom(pointer string) (json.RawMessage, error) {
+	at, err := c.pointer(pointer)
+	if err != nil {
+		return nil, err
+	}
+	v, found, err := c.read(at)
+	if err == nil && !found {
+		err = tool.Fail(lathe.CodeInvalidArguments, "there is nothing at %s", at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v, c.copied(v)
 }
 
 // fromPointer returns the pointer in an object {"from": POINTER}.

@@ -48,32 +48,19 @@ func writeFile(path string, b []byte) error {
 
 func (b *bench) path(j *job) string { return filepath.Join(b.opts.Dir, j.name+".json") }
 
-// finished returns the stored result of a run, if it has the same fingerprint and counts; nil otherwise. A run that counts is never
-// repeated: a rate must not depend on how often an evaluation is resumed.
-func (b *bench) finished(j *job) *Run {
+// stored returns the stored result of a run, or of an earlier attempt at it; nil: none.
+func (b *bench) stored(j *job) *Run {
 	if b.opts.Dir == "" {
 		return nil
 	}
 	r, err := readRun(b.path(j))
-	if err != nil || r.Fingerprint != j.run.Fingerprint || !kept(r) {
-		return nil // the run must be made, or repeated
+	if err != nil {
+		return nil // the run must be made
 	}
 	return r
 }
 
-// attempts returns the number of earlier attempts at a run, which ended without a score; 0: none.
-func (b *bench) attempts(j *job) int {
-	if b.opts.Dir == "" {
-		return 0
-	}
-	r, err := readRun(b.path(j))
-	if err != nil {
-		return 0
-	}
-	return max(r.Attempts, 1)
-}
-
-// kept reports whether the result of a run is final.
+// kept reports whether the result of a run is final. Such a run is never repeated: a rate must not depend on how often an evaluation is resumed.
 func kept(r *Run) bool { return r.Scored || r.Class == ClassNotProvoked }
 
 // checkOverwrite returns an error if the run would overwrite results: any at all without Options.Resume; with it, final ones of the same

@@ -163,9 +163,9 @@ func (s *Summary) scenarioRows() []Row {
 func newHeat(s *Summary) heat {
 	const width = 62
 	scenarios := s.scenarioRows()
-	rows, columns, across := s.Models, scenarios, false
+	rows, columns := s.Models, scenarios
 	if len(scenarios) > max(10, len(s.Models)) {
-		rows, columns, across = scenarios, s.Models, true
+		rows, columns = columns, rows
 	}
 	longest := 0
 	for i := range columns {
@@ -173,24 +173,20 @@ func newHeat(s *Summary) heat {
 	}
 	left, head := labelWidth(s), 24+5*longest // the names of columns are rotated
 	d := heat{Width: left + len(columns)*width + 6*longest, Height: head + len(rows)*rowHeight + 4}
-	column, line := map[string]int{}, map[string]int{}
+	x, y := map[rowKey]int{}, map[rowKey]int{} // of columns and rows
 	for i := range columns {
-		name := columns[i].label()
-		column[name] = i
-		d.Columns = append(d.Columns, heatText{left + i*width + width/2, head - 8, name})
+		at := left + i*width
+		x[columns[i].rowKey] = at
+		d.Columns = append(d.Columns, heatText{at + width/2, head - 8, columns[i].label()})
 	}
 	for i := range rows {
-		name := rows[i].label()
-		line[name] = i
-		d.Rows = append(d.Rows, heatText{left - 10, head + i*rowHeight + 17, name})
+		at := head + i*rowHeight
+		y[rows[i].rowKey] = at
+		d.Rows = append(d.Rows, heatText{left - 10, at + 17, rows[i].label()})
 	}
 	for _, r := range s.ModelsScenarios {
-		model, scenario := r.model(), rowKey{Scenario: r.Scenario}
-		at, of := column[scenario.label()], line[model.label()]
-		if across {
-			at, of = column[model.label()], line[scenario.label()]
-		}
-		c := heatCell{X: left + at*width, Y: head + of*rowHeight, W: width - 2, H: rowHeight - 2,
+		model, scenario := r.model(), rowKey{Scenario: r.Scenario} // one is a column, the other a row
+		c := heatCell{X: x[model] + x[scenario], Y: y[model] + y[scenario], W: width - 2, H: rowHeight - 2,
 			Fill: heatColour(r.OKRate), Text: percent(r.OKRate), Title: fmt.Sprintf("%s: %d of %d", r.label(), r.OK, r.Runs)}
 		if r.Runs == 0 {
 			c.Fill, c.Text = "#777", "–"

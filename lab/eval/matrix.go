@@ -102,7 +102,7 @@ func Measure(ctx context.Context, suite *Suite, scenarios []*Scenario, targets [
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{opts: &o, runs: make([]*Run, len(jobs)), dead: map[string]int{}, total: len(jobs)}
+	b := &bench{opts: &o, runs: make([]*Run, len(jobs)), dead: map[string]int{}}
 	if err := b.checkOverwrite(jobs); err != nil {
 		return nil, err
 	}
@@ -182,10 +182,9 @@ func plan(suite *Suite, scenarios []*Scenario, targets []Target, o *Options) ([]
 type bench struct {
 	opts   *Options
 	cancel context.CancelFunc
-	total  int
 
 	mu   sync.Mutex
-	runs []*Run
+	runs []*Run // by index of the job; nil: not made
 	done int
 	dead map[string]int // model → consecutive runs that reached no server, or were refused
 	err  error          // first error of the harness
@@ -204,15 +203,18 @@ func (b *bench) prepare() error {
 
 // work makes the run j, with the index i, or takes its stored result.
 func (b *bench) work(ctx context.Context, i int, j *job) {
-	if r := b.finished(j); r != nil {
-		b.report(i, r, true)
+	old := b.stored(j)
+	if old != nil && kept(old) && old.Fingerprint == j.run.Fingerprint {
+		b.report(i, old, true)
 		return
 	}
 	if ctx.Err() != nil || b.givenUp(j.target.Name) {
 		return
 	}
 	tape := b.tape(j)
-	j.run.Attempts += b.attempts(j)
+	if old != nil {
+		j.run.Attempts += max(old.Attempts, 1)
+	}
 	r, err := j.do(ctx, tape, b.opts.Now, b.opts.Log)
 	switch {
 	case err != nil:
@@ -257,6 +259,6 @@ func (b *bench) report(i int, r *Run, reused bool) {
 		b.dead[r.Model] = 0
 	}
 	if b.opts.Progress != nil {
-		b.opts.Progress(Progress{Done: b.done, Total: b.total, Run: r, Reused: reused})
+		b.opts.Progress(Progress{Done: b.done, Total: len(b.runs), Run: r, Reused: reused})
 	}
 }

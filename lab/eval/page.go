@@ -92,11 +92,7 @@ func (p *page) measured(s *Summary) {
 	}
 	p.Put("\n<h2>What was measured</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"what was measured\"><table class=\"about\">\n")
 	for _, m := range s.Measured {
-		trials := "trials"
-		if m.Trials == 1 {
-			trials = "trial"
-		}
-		p.Put(`<tr><th scope="row">{}</th><td>{} {}, from {}`, m.Model, m.Trials, trials, m.Started.UTC().Format("2006-01-02 15:04 MST"))
+		p.Put(`<tr><th scope="row">{}</th><td>{}, from {}`, m.Model, text.Plural(m.Trials, "trial"), m.Started.UTC().Format("2006-01-02 15:04 MST"))
 		for name, about := range text.ByName(m.About) {
 			p.Put("<br>{}: {}", strings.ReplaceAll(name, "_", " "), about)
 		}
@@ -156,7 +152,7 @@ func (p *page) runs(s *Summary, failed, passed []*Run) {
 		for _, r := range g.Runs {
 			name := "passed"
 			if !r.OK {
-				name = fmt.Sprint("c", slices.Index(known, r.Class)) // -1 for NOT_PROVOKED, which has no check box
+				name = fmt.Sprint("c", slices.IndexFunc(known, func(k classCount) bool { return k.Class == r.Class })) // -1 for NOT_PROVOKED, which has no check box
 			}
 			p.run(r, name, g.Talk && !r.OK)
 		}

@@ -12,18 +12,14 @@ import (
 const maxFilters = 24
 
 // allClasses returns the classes of all failures, the most frequent first.
-func (s *Summary) allClasses() []Class {
+func (s *Summary) allClasses() []classCount {
 	sum := map[Class]int{}
 	for i := range s.Models {
 		for c, n := range s.Models[i].Classes {
 			sum[c] += n
 		}
 	}
-	var out []Class
-	for _, c := range classes(sum) {
-		out = append(out, c.Class)
-	}
-	return out
+	return classes(sum)
 }
 
 // filterStyle returns CSS that hides the elements of each unchecked check box by their class, without a script.
@@ -50,7 +46,7 @@ func (s *Summary) filters() (list []filter) {
 	}
 	classes := s.allClasses()
 	for i := range min(len(classes), maxFilters) {
-		list = append(list, filter{fmt.Sprint("c", i), string(classes[i])})
+		list = append(list, filter{fmt.Sprint("c", i), string(classes[i].Class)})
 	}
 	return append(list, filter{filterPassed, "runs that passed"})
 }
@@ -99,6 +95,7 @@ func (r *Row) figures() []figure {
 	}
 }
 
+// some returns text, or "" if n is 0.
 func some(n int, text string) string {
 	if n == 0 {
 		return ""
@@ -152,9 +149,8 @@ func (p *page) models(s *Summary) {
 		p.Put("</tr>\n")
 	}
 	rows := s.ModelsGroups()
-	names := groupNames(rows)
 	p.Put("</tbody>\n<tbody>\n")
-	for _, name := range names {
+	for _, name := range groupNames(rows) {
 		first := of(rows, &s.Models[0], name)
 		p.Put("<tr><th scope=\"row\">{}</th>", name)
 		for i := range s.Models {

@@ -40,8 +40,7 @@ func (e *syntaxError) Error() string {
 // Parse parses a suite file. name is the name of the suite, and the name of the file in errors. The error names the line that is not valid,
 // or the invalid setting.
 func Parse(name string, b []byte) (*Suite, error) {
-	p := &parser{file: name}
-	p.suite = &Suite{Name: name}
+	p := &parser{file: name, suite: &Suite{Name: name}}
 	if len(b) > maxSuiteBytes {
 		return nil, &syntaxError{File: name, Message: fmt.Sprintf("larger than %d bytes", maxSuiteBytes)}
 	}

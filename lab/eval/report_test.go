@@ -181,6 +181,19 @@ func TestHeatMapTurns(t *testing.T) {
 	}
 }
 
+// A run without a strategy has the label of one with the strategy production, and a row of its own.
+func TestHeatMapSeparatesEqualLabels(t *testing.T) {
+	t.Parallel()
+	rep := &Report{}
+	for _, strategy := range []Strategy{"", Production} {
+		rep.Runs = append(rep.Runs, &Run{Model: "m", Scenario: "s", Strategy: strategy, Scored: true})
+	}
+	d := newHeat(rep.Summary())
+	if len(d.Rows) != 2 || len(d.Cells) != 2 || d.Cells[0].Y == d.Cells[1].Y {
+		t.Errorf("rows %+v, cells %+v", d.Rows, d.Cells)
+	}
+}
+
 func TestJUnitCountsAndStaysXML(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

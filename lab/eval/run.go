@@ -209,31 +209,48 @@ func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallba
 	sc = sc.sampled(o.Sampling)
 	j := &job{target: t, scenario: sc, lathe: suite.MeasuresLathe, run: Run{Model: t.Name, Scenario: sc.ID, Category: sc.Category, Trial: trial, Strategy: s, Fallback: fallback, Unguarded: o.Unguarded,
 		Control: sc.control(), Provokes: slices.ContainsFunc(sc.Asserts, func(a assert) bool { return a.Provoked }), About: t.About, Attempts: 1, Sampling: sc.Sampling}}
-	played := ""
 	if u := o.UserModel; u != nil && sc.Simulator != nil && sc.Simulator.Instructions != "" {
-		j.user, j.run.UserModel, played = u, u.Name, u.Name+"\x00"+u.Identity
+		j.user, j.run.UserModel = u, u.Name
 	}
-	// The settings, of which later ones take precedence.
-	list := slices.Concat(s.settings(suite), suite.Required(), o.Settings)
+	list := slices.Concat(s.settings(suite), suite.Required(), o.Settings) // later ones take precedence
 	if fallback {
 		list = append(list, Setting{Key: "fallback_retry_count", Value: "1"}, Setting{Key: "tool_use_mode", Value: string(lathe.ModeRelaxed)})
 	}
-	list = slices.Concat(list, sc.Ask.settings(), sc.conversational(), sc.Settings)
-	var err error
-	if j.settings, j.limits, err = apply(list); err != nil {
+	j.run.Config = slices.Concat(list, sc.Ask.settings(), sc.conversational(), sc.Settings)
+	err := j.configure(o)
+	if err == nil {
+		err = j.setFingerprint()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", sc.ID, err)
 	}
-	j.limits.RunTimeout = o.Timeout
-	if o.Unguarded {
-		j.limits.MaxRepeatedCalls, j.limits.MaxToolCalls, j.limits.MaxIterations = unguardedCalls, unguardedCalls, unguardedCalls
-	}
-	j.run.Config, j.run.Mode, j.run.Limits = list, j.settings.ToolUseMode, limitsOf(j.limits)
 	parts := []string{t.Name, sc.ID}
 	if v := variant(s, fallback); v != "" {
 		parts = append(parts, v)
 	}
 	j.name = fileName(strings.Join(append(parts, fmt.Sprintf("trial_%02d", trial)), "__"))
-	// The fingerprint. A new member must be omitted if it is empty, so that stored runs keep their fingerprints.
+	return j, nil
+}
+
+// configure sets the settings and limits that result from the run's Config.
+func (j *job) configure(o *Options) (err error) {
+	if j.settings, j.limits, err = apply(j.run.Config); err != nil {
+		return err
+	}
+	j.limits.RunTimeout = o.Timeout
+	if o.Unguarded {
+		j.limits.MaxRepeatedCalls, j.limits.MaxToolCalls, j.limits.MaxIterations = unguardedCalls, unguardedCalls, unguardedCalls
+	}
+	j.run.Mode, j.run.Limits = j.settings.ToolUseMode, limitsOf(j.limits)
+	return nil
+}
+
+// setFingerprint sets the fingerprint of a configured run. A new member must be omitted if it is empty, so that stored runs keep theirs.
+func (j *job) setFingerprint() error {
+	played := ""
+	if j.user != nil {
+		played = j.user.Name + "\x00" + j.user.Identity
+	}
 	raw, err := json.Marshal(struct {
 		Target           [2]string
 		Scenario         *Scenario
@@ -242,17 +259,14 @@ func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallba
 		Timeout          time.Duration
 		Lathe, Unguarded bool   `json:",omitempty"`
 		User             string `json:",omitempty"`
-	}{[2]string{t.Name, t.Identity}, sc, list, trial, o.Timeout, j.lathe, j.run.Unguarded, played})
-	if err != nil {
-		return nil, fmt.Errorf("scenario %s: %w", sc.ID, err)
-	}
+	}{[2]string{j.target.Name, j.target.Identity}, j.scenario, j.run.Config, j.run.Trial, j.limits.RunTimeout, j.lathe, j.run.Unguarded, played})
 	j.run.Fingerprint = fmt.Sprintf("%x", sha256.Sum256(raw))
-	return j, nil
+	return err
 }
 
 // workspaceID returns the same id for the same scenario and trial, so that requests are reproducible.
 func (j *job) workspaceID() string {
-	h := fmt.Sprintf("%x", sha256.Sum256([]byte(j.scenario.ID+"\x00"+fmt.Sprint(j.run.Trial))))
+	h := fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", j.scenario.ID, j.run.Trial)))
 	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-8" + h[17:20] + "-" + h[20:32]
 }
 
@@ -263,41 +277,34 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 	if j.scenario.Ask != nil {
 		return j.ask(ctx, model, got, now, log)
 	}
-	sc, r := j.scenario, j.run
-	// The workspace, the tools and the policy of the run.
-	initial := sc.State.Draft
-	if sc.Gold != nil {
-		initial = sc.Database
-	}
-	ws, err := builtin.NewWorkspace(&builtin.WorkspaceOptions{ID: j.workspaceID(), Facts: sc.State.Facts, Draft: initial, UIState: sc.State.UI})
+	r := j.run
+	ws, err := j.workspace()
 	if err != nil {
 		return nil, err
 	}
 	if t.state, err = ws.Snapshot(); err != nil {
 		return nil, err
 	}
+	o := &outcome{reported: map[string]bool{}, state: func(p string) (json.RawMessage, error) { return t.stateAt(ws, p) }}
+	if texts := j.scenario.untold(); len(texts) > 0 {
+		model = &witness{Model: model, texts: texts, reported: o.reported}
+	}
 	tools, mocks := j.tools(t, ws)
 	opts := tool.Options{Policy: policy.AllowAll(), Log: log} // the tools of a scenario have no effect outside of it
-	if sc.Guard != nil && !j.run.Unguarded {
-		sc.Guard.set(&opts)
-	}
-	reported := map[string]bool{}
-	if texts := sc.untold(); len(texts) > 0 {
-		model = &witness{Model: model, texts: texts, reported: reported}
+	if j.scenario.Guard != nil && !r.Unguarded {
+		j.scenario.Guard.set(&opts)
 	}
 	l, err := j.loop(model, tools, opts)
 	if err != nil {
 		return nil, err
 	}
-	// The conversation.
 	r.Started = now()
 	res, said, err := j.talk(ctx, l, ws.ID(), t, now, &r)
 	if err != nil {
 		return nil, err
 	}
 	r.ended(res, now())
-	// The checks of what it did.
-	o := &outcome{calls: calls(res.History), text: res.Answer, said: said, reported: reported, state: func(p string) (json.RawMessage, error) { return t.stateAt(ws, p) }}
+	o.calls, o.text, o.said = calls(res.History), res.Answer, said
 	r.Executed = map[string]int{}
 	for _, m := range mocks {
 		for _, args := range m.Calls() {
@@ -305,29 +312,53 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 			r.Executed[m.Spec().Name]++
 		}
 	}
-	if r.Draft, err = t.stateAt(ws, draft); err != nil {
+	if r.Draft, err = o.state(draft); err != nil {
 		return nil, err
 	}
-	needsCalls := j.settings.ToolUseMode != lathe.ModeDisabled // a failed run without calls has the class NO_TOOL_CALLS
+	if r.Checks, err = j.scenario.check(o, r.Draft); err != nil {
+		return nil, err
+	}
+	want := aCall
+	switch {
+	case j.lathe:
+		want = anyEnd
+	case j.settings.ToolUseMode == lathe.ModeDisabled, j.scenario.Gold != nil && !j.scenario.goldCalls():
+		want = anAnswer
+	}
+	r.judge(res, got, want)
+	if err := t.missed(); err != nil {
+		r.OK, r.Scored, r.Class, r.Error = false, false, ClassReplay, err.Error()
+	}
+	return &r, nil
+}
+
+// workspace returns the workspace of the run in its initial state.
+func (j *job) workspace() (*builtin.Workspace, error) {
+	sc := j.scenario
+	initial := sc.State.Draft
+	if sc.Gold != nil {
+		initial = sc.Database
+	}
+	return builtin.NewWorkspace(&builtin.WorkspaceOptions{ID: j.workspaceID(), Facts: sc.State.Facts, Draft: initial, UIState: sc.State.UI})
+}
+
+// check evaluates what the scenario requires of a run with that outcome and that draft at its end.
+func (sc *Scenario) check(o *outcome, draft json.RawMessage) (checks []Check, err error) {
 	if sc.Gold != nil {
 		want, err := sc.goldDatabase()
 		if err != nil {
 			return nil, err
 		}
-		once := assert{Kind: assertCalled, Tool: anyTool, AtLeast: 1}
+		called := assert{Kind: assertCalled, Tool: anyTool, AtLeast: 1}
 		if !sc.goldCalls() {
-			once.AtLeast, once.AtMost, needsCalls = 0, new(int), false
+			called.AtLeast, called.AtMost = 0, new(int)
 		}
-		r.Checks = append(r.Checks, checkGold(want, r.Draft), once.check(o))
+		checks = append(checks, checkGold(want, draft), called.check(o))
 	}
 	for i := range sc.Asserts {
-		r.Checks = append(r.Checks, sc.Asserts[i].check(o))
+		checks = append(checks, sc.Asserts[i].check(o))
 	}
-	r.judge(res, got, needsCalls, j.lathe)
-	if err := t.missed(); err != nil {
-		r.OK, r.Scored, r.Class, r.Error = false, false, ClassReplay, err.Error()
-	}
-	return &r, nil
+	return checks, nil
 }
 
 // loop returns the loop of the run, with these tools. opts are the options of its runner; loop sets those that all runs have.
@@ -394,17 +425,19 @@ func (j *job) talk(ctx context.Context, l *loop.Loop, workspace string, t *tape,
 		limits := j.limits
 		limits.RunTimeout = max(j.limits.RunTimeout-now().Sub(r.Started), time.Millisecond)
 		res, _ := l.Do(ctx, &loop.Input{Run: lathe.RunInfo{RunID: j.name}, Messages: messages, Limits: &limits}) // res contains the error
+		added := res.History[min(len(messages), len(res.History)):]
 		before := whole
 		whole = *res
 		whole.Usage, whole.Cost = before.Usage, before.Cost+res.Cost
 		whole.Usage.Add(res.Usage)
-		whole.Trace = append(before.Trace, res.Trace...)
-		whole.History = append(before.History, res.History[min(len(messages), len(res.History)):]...)
-		said = append(said, texts(res.History[min(len(messages), len(res.History)):])...)
+		whole.Trace, whole.History = append(before.Trace, res.Trace...), append(before.History, added...)
+		said = append(said, texts(added)...)
 		if answeredIfEmpty(res.Reason) != lathe.ReasonAnswered || ctx.Err() != nil {
 			break
 		}
-		reply, ok, err := j.replied(ctx, user, res.Answer, limits.RunTimeout)
+		timed, cancel := context.WithTimeout(ctx, limits.RunTimeout)
+		reply, ok, err := user.reply(timed, res.Answer)
+		cancel()
 		if err != nil {
 			r.Class, r.Error = classOfUser(err), err.Error()
 		}
@@ -418,13 +451,6 @@ func (j *job) talk(ctx context.Context, l *loop.Loop, workspace string, t *tape,
 		r.UserTurns, r.UserUsage = user.turns, user.usage
 	}
 	return &whole, said, nil
-}
-
-// replied returns the next reply of the user, within the remaining time of the run.
-func (j *job) replied(ctx context.Context, user *conversation, answer string, left time.Duration) (string, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, left)
-	defer cancel()
-	return user.reply(ctx, answer)
 }
 
 // texts returns the texts of the model in these messages.

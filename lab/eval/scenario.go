@@ -217,21 +217,24 @@ func (p *parser) assert(n *yaml.Node) (assert, error) {
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
 		return a, p.errorf(n, "an assert wants a mapping")
 	}
-	var code, match string
-	atMost, bounded := 0, false
+	var match string
+	var atLeast *int
 	pointer := member{"pointer", &a.Pointer}
 	tool := func(name string) member { return member{name, &a.Tool} }
-	least, most := member{"at_least", &a.AtLeast}, member{"at_most", func(n *yaml.Node) error { bounded = true; return p.read(n, "at_most", &atMost) }}
+	bound := func(name string, into **int) member {
+		return member{name, func(n *yaml.Node) error { *into = new(int); return p.read(n, name, *into) }}
+	}
+	code, least, most := (*string)(&a.Code), bound("at_least", &atLeast), bound("at_most", &a.AtMost)
 	kinds := map[assertKind][]member{
 		assertState:    {{"state", &a.Pointer}, {"equals", &a.Equals}},
 		assertCalled:   {tool("called"), least, most},
 		assertExecuted: {tool("executed"), pointer, {"equals", &a.Equals}, least, most},
-		assertRefused:  {tool("refused"), {"code", &code}},
+		assertRefused:  {tool("refused"), {"code", code}},
 		assertUntold:   {{"untold", &a.Text}},
 		assertOrder:    {{"order", &a.Tools}}, assertTogether: {{"together", &a.Tools}},
 		assertArguments: {tool("arguments"), pointer, {"equals", &a.Equals}, {"missing", &a.Missing}},
-		assertGuard:     {{"guard", &code}},
-		assertFailed:    {tool("failed"), {"code", &code}},
+		assertGuard:     {{"guard", code}},
+		assertFailed:    {tool("failed"), {"code", code}},
 		assertNotAsked:  {tool("not_asked")},
 		assertText:      {{"text", &a.Text}, {"match", &match}},
 		assertSaid:      {{"said", &a.Text}},
@@ -242,22 +245,17 @@ func (p *parser) assert(n *yaml.Node) (assert, error) {
 	if !ok {
 		return a, p.errorf(n, "an assert begins with state, called, order, arguments, guard, failed, not_asked, together, text, said, database, executed, refused or untold, not with %q", a.Kind)
 	}
-	if a.Kind == assertCalled || a.Kind == assertExecuted {
-		a.AtLeast = -1
-	}
 	members = append(members, member{"provoked", &a.Provoked})
 	if err := p.mapping(n, "the assert "+string(a.Kind), members); err != nil {
 		return a, err
 	}
-	a.Code, a.Tolerant = lathe.Code(code), match == "tolerant"
-	if bounded {
-		a.AtMost = &atMost
-	}
-	if a.AtLeast < 0 { // at_least is not set: once, or 0 if at_most is set
+	a.Tolerant = match == "tolerant"
+	counts := a.Kind == assertCalled || a.Kind == assertExecuted
+	switch {
+	case atLeast != nil:
+		a.AtLeast = *atLeast
+	case counts && a.AtMost == nil:
 		a.AtLeast = 1
-		if bounded {
-			a.AtLeast = 0
-		}
 	}
 	if why := a.wrong(match); why != "" {
 		return a, p.errorf(n, "%s", why)
@@ -270,17 +268,18 @@ func (a *assert) wrong(match string) string {
 	if err := checkPointer(a.Pointer); err != nil {
 		return err.Error()
 	}
+	hasPointer, hasEquals := a.Pointer != "", a.Equals != nil
 	switch a.Kind {
 	case assertState, assertDatabase:
-		if a.Pointer == "" || a.Equals == nil {
+		if !hasPointer || !hasEquals {
 			return string(a.Kind) + " wants a JSON pointer and equals"
 		}
 	case assertArguments:
-		if a.Pointer == "" || (a.Equals == nil) == !a.Missing {
+		if !hasPointer || hasEquals == a.Missing {
 			return "arguments wants a pointer and one of equals and missing"
 		}
 	case assertCalled, assertExecuted:
-		if (a.Pointer == "") != (a.Equals == nil) {
+		if hasPointer != hasEquals {
 			return "pointer and equals belong together"
 		}
 		if a.AtMost != nil && *a.AtMost < a.AtLeast {
@@ -291,7 +290,9 @@ func (a *assert) wrong(match string) string {
 			return string(a.Kind) + " wants two tools or more"
 		}
 		for _, t := range a.Tools {
-			if _, how, _ := strings.Cut(t, " "); how != "" && (a.Kind == assertOrder || how != "ok" && how != "failed") {
+			_, how, _ := strings.Cut(t, " ")
+			known := how == "" || a.Kind == assertTogether && (how == "ok" || how == "failed")
+			if !known {
 				return string(a.Kind) + " wants tool names; those of together may have ok or failed behind them"
 			}
 		}

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -82,14 +83,8 @@ func (sc *Scenario) sampled(with lathe.Sampling) *Scenario {
 		return sc
 	}
 	out := *sc
-	for _, p := range []struct{ into, from **float64 }{{&out.Sampling.Temperature, &with.Temperature}, {&out.Sampling.TopP, &with.TopP}} {
-		if *p.into == nil {
-			*p.into = *p.from
-		}
-	}
-	if out.Sampling.Seed == nil {
-		out.Sampling.Seed = with.Seed
-	}
+	own := &out.Sampling
+	own.Temperature, own.TopP, own.Seed = cmp.Or(own.Temperature, with.Temperature), cmp.Or(own.TopP, with.TopP), cmp.Or(own.Seed, with.Seed)
 	return &out
 }
 
@@ -116,11 +111,11 @@ func Injection() *Suite { return shipped("injection") }
 func Faults() *Suite { return shipped("faults") }
 
 func shipped(name string) *Suite {
+	var s *Suite
 	b, err := files.ReadFile(name + ".yaml")
-	if err != nil {
-		panic("eval: a suite that comes with Lathe: " + err.Error())
+	if err == nil {
+		s, err = Parse(name, b)
 	}
-	s, err := Parse(name, b)
 	if err != nil {
 		panic("eval: a suite that comes with Lathe: " + err.Error())
 	}
@@ -174,10 +169,7 @@ func (s *Suite) Find(ids ...string) ([]*Scenario, error) {
 
 // usesState reports whether the run has the tools of the workspace.
 func (sc *Scenario) usesState() bool {
-	if sc.Gold != nil {
-		return false
-	}
-	return len(sc.Tools) == 0 || sc.State.Facts != nil || sc.State.Draft != nil || sc.State.UI != nil
+	return sc.Gold == nil && (len(sc.Tools) == 0 || sc.State.Facts != nil || sc.State.Draft != nil || sc.State.UI != nil)
 }
 
 // conversational returns the settings of a scenario with gold actions: in a conversation an answer without calls is valid, and a refused

@@ -93,15 +93,20 @@ func (t *tape) userSaid() (text string, ok bool, err error) {
 		return "", false, nil
 	}
 	if t.nextUser == len(t.User) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.broken == nil {
-			t.broken = fmt.Errorf("%w: %s has no further message of the user", ErrReplay, filepath.Base(t.path))
-		}
-		return "", false, t.broken
+		return "", false, t.fail(fmt.Errorf("%w: %s has no further message of the user", ErrReplay, filepath.Base(t.path)))
 	}
 	t.nextUser++
 	return t.User[t.nextUser-1], true, nil
+}
+
+// fail ends the replay with err, unless another error did. It returns the error that did.
+func (t *tape) fail(err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.broken == nil {
+		t.broken = err
+	}
+	return t.broken
 }
 
 // Describe returns the description of the recorded model.
@@ -136,10 +141,7 @@ func (t *tape) record(req *lathe.Request, d lathe.Delta, err error) {
 func (t *tape) replay(req *lathe.Request) (lathe.Delta, error) {
 	broken := t.missed()
 	if broken == nil && (t.at >= len(t.Exchanges) || t.Exchanges[t.at].Request != requestHash(req)) {
-		broken = fmt.Errorf("%w: model call %d of %s is another one", ErrReplay, t.at+1, filepath.Base(t.path))
-		t.mu.Lock()
-		t.broken = broken
-		t.mu.Unlock()
+		broken = t.fail(fmt.Errorf("%w: model call %d of %s is another one", ErrReplay, t.at+1, filepath.Base(t.path)))
 	}
 	if broken != nil {
 		return lathe.Delta{}, lathe.CodeUpstream.Wrap("eval: replay", broken)

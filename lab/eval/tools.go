@@ -44,14 +44,11 @@ type mockTool struct {
 
 // build returns the tool. Its steps use d; if d is nil, it has only the answers.
 func (m *mockTool) build(d *database) *mock.Tool {
-	spec := &lathe.ToolSpec{Name: m.Name, Description: m.Description, Schema: m.Schema, Hidden: m.Hidden, Allowlist: m.Show, Timeout: m.Timeout}
-	switch m.Effect {
-	case lathe.ReadOnly.String():
-		spec.Effect = lathe.ReadOnly
-	case lathe.Idempotent.String():
-		spec.Effect = lathe.Idempotent
-	default:
-		spec.Effect = lathe.Writes
+	spec := &lathe.ToolSpec{Name: m.Name, Description: m.Description, Schema: m.Schema, Hidden: m.Hidden, Allowlist: m.Show, Timeout: m.Timeout, Effect: lathe.Writes}
+	for _, e := range []lathe.Effect{lathe.ReadOnly, lathe.Idempotent} {
+		if m.Effect == e.String() {
+			spec.Effect = e
+		}
 	}
 	if len(m.Steps) > 0 && d != nil {
 		return mock.New(spec, append(slices.Clone(m.Answers), mock.Func(func(_ context.Context, args json.RawMessage) (*lathe.Output, error) {

@@ -68,11 +68,16 @@ type conversation struct {
 	sim   *userSimulator // nil: the user has only the first message
 	model lathe.Model    // nil: the user follows the script
 	tape  *tape
-	used  []bool           // by index in the script
-	sent  []lathe.Message  // messages for the model that plays the user
-	turns int              // number of messages of the user
-	usage lathe.Usage      // usage of the model that plays the user
-	match []*regexp.Regexp // compiled When of the script
+	left  []scripted      // replies of the script that are not used
+	sent  []lathe.Message // messages for the model that plays the user
+	turns int             // number of messages of the user
+	usage lathe.Usage     // usage of the model that plays the user
+}
+
+// A scripted is a reply whose When is compiled.
+type scripted struct {
+	when *regexp.Regexp
+	say  string
 }
 
 // newConversation begins the user's side of a scenario. by is the model that plays the user if the scenario has instructions for it.
@@ -89,13 +94,12 @@ func newConversation(sc *Scenario, by *UserModel, t *tape) (*conversation, error
 	if len(c.sim.Replies) == 0 {
 		return nil, fmt.Errorf("scenario %s has instructions for a model that plays the user, and no script: name such a model", sc.ID)
 	}
-	c.used = make([]bool, len(c.sim.Replies))
 	for _, r := range c.sim.Replies {
 		re, err := regexp.Compile("(?i)" + r.When)
 		if err != nil {
 			return nil, err
 		}
-		c.match = append(c.match, re)
+		c.left = append(c.left, scripted{re, r.Say})
 	}
 	return c, nil
 }
@@ -125,13 +129,13 @@ func (c *conversation) reply(ctx context.Context, answer string) (text string, o
 
 // scripted returns the first unused reply that matches the answer.
 func (c *conversation) scripted(answer string) (string, bool) {
-	for i := range c.sim.Replies {
-		if !c.used[i] && c.match[i].MatchString(answer) {
-			c.used[i] = true
-			return c.sim.Replies[i].Say, true
-		}
+	i := slices.IndexFunc(c.left, func(s scripted) bool { return s.when.MatchString(answer) })
+	if i < 0 {
+		return "", false
 	}
-	return "", false
+	say := c.left[i].say
+	c.left = slices.Delete(c.left, i, i+1)
+	return say, true
 }
 
 // played returns the reply of the model that plays the user, or the recorded one in a replay.

@@ -116,13 +116,11 @@ func (w *watch) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 				w.seen.bytes = 0
 			default: // contains no text
 			}
-			if err != nil {
+			left := !yield(d, err)
+			if err != nil || left && d.Kind != lathe.DeltaFinish {
 				w.seen.partial = strings.ToValidUTF8(text.String(), string(utf8.RuneError))
 			}
-			if !yield(d, err) {
-				if d.Kind != lathe.DeltaFinish {
-					w.seen.partial = strings.ToValidUTF8(text.String(), string(utf8.RuneError))
-				}
+			if left {
 				return
 			}
 		}

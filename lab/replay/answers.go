@@ -88,11 +88,12 @@ func (r *Record) answers() *answers {
 
 func (a *answers) add(name, args string, o outcome, d *event.ApprovalResolved) {
 	key := callKey(name, args)
-	if a.calls[key] == nil {
-		a.calls[key] = &recordedCalls{}
+	c := a.calls[key]
+	if c == nil {
+		c = &recordedCalls{}
+		a.calls[key] = c
 	}
-	a.calls[key].outcomes = append(a.calls[key].outcomes, o)
-	a.calls[key].decisions = append(a.calls[key].decisions, d)
+	c.outcomes, c.decisions = append(c.outcomes, o), append(c.decisions, d)
 }
 
 // callKey returns a key that is equal for calls of one tool with equal arguments. Text that is not JSON is compared byte by byte.

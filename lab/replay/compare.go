@@ -112,14 +112,14 @@ func withoutTail(events []event.Event) []event.Event {
 // inOrder sorts the events of concurrent calls by call, and numbers all events in the new order.
 func inOrder(events []event.Event) []event.Event {
 	out := slices.Clone(events)
-	for end := len(out); end > 0; {
-		start := tailOf(out[:end])
-		slices.SortStableFunc(out[start:end], func(a, b event.Event) int {
+	for rest := out; len(rest) > 0; {
+		start := tailOf(rest)
+		slices.SortStableFunc(rest[start:], func(a, b event.Event) int {
 			x, _ := seqOf(a.Data)
 			y, _ := seqOf(b.Data)
 			return cmp.Compare(x, y)
 		})
-		end = start - 1
+		rest = rest[:max(start-1, 0)] // without the event before, which belongs to no call
 	}
 	for i := range out {
 		out[i].ID = int64(i) + 1

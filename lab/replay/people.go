@@ -2,7 +2,7 @@ package replay
 
 import (
 	"context"
-	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,7 +82,7 @@ func approval(d *event.ApprovalResolved, o outcome) lathe.Approval {
 	switch d.Decision {
 	case "approved":
 	case "edited":
-		a.Arguments = append(json.RawMessage(nil), d.Arguments...)
+		a.Arguments = slices.Clone(d.Arguments)
 	case "answered":
 		if o.result != nil {
 			a.Result = dataOf(o.result.Result)

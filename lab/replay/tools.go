@@ -76,13 +76,11 @@ func (s *standIn) Call(ctx context.Context, args json.RawMessage) (*lathe.Output
 		o = s.find(meta, args)
 	}
 	switch {
-	case o.executed == nil && (o.result == nil || !o.result.Client && o.result.Status != "ok"), // the result is not from the client or a person
-		o.result == nil && !o.executed.Success:
+	case !o.known():
 		return nil, lathe.CodeUnavailable.Wrap("replay: call "+s.spec.Name, errNotRecorded)
 	case o.result == nil: // the record ends before the result
 		return &lathe.Output{}, nil
-	}
-	if r := o.result; s.atOnce && r != nil && r.ErrorType == lathe.CodeTimeout {
+	case s.atOnce && o.result.ErrorType == lathe.CodeTimeout:
 		return nil, lathe.CodeTimeout.Errorf("replay: call "+s.spec.Name, "it timed out in the record")
 	}
 	out, err := o.again(ctx)
@@ -98,7 +96,20 @@ func (s *standIn) Call(ctx context.Context, args json.RawMessage) (*lathe.Output
 	return out, err
 }
 
-// again returns the recorded result in a form that the runner processes to the same result.
+// known reports whether the record shows the output of the call: that of a tool, of the client, or of a person.
+func (o *outcome) known() bool {
+	switch {
+	case o.result == nil:
+		return o.executed != nil && o.executed.Success
+	case o.executed == nil: // the client or a person may have given the result
+		return o.result.Client || o.result.Status == "ok"
+	default:
+		return true
+	}
+}
+
+// again returns the recorded result in a form that the runner processes to the same result: the output of a call that succeeded, else the
+// data or the message of the failure, or what makes the runner fail with its code.
 func (o *outcome) again(ctx context.Context) (*lathe.Output, error) {
 	r := o.result
 	if r.Status == "ok" {

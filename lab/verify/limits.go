@@ -48,7 +48,7 @@ var limitProbes = []limitProbe{
 		if err != nil {
 			panic(err) // cannot happen: a map of strings can be encoded
 		}
-		return answered(triggers[0], lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_lathe_verify_0002", Name: weather.Name, Arguments: string(value)}}})
+		return answered(triggers[0], calling("call_lathe_verify_0002", string(value)))
 	}},
 	{"context_bytes", "bytes", func(o *Options) int { return o.MaxContext }, 1, func(n int) *lathe.Request {
 		const line = "This line is only there to be long.\n"

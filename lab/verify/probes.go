@@ -31,7 +31,7 @@ var steps = []step{
 	{name: "usage", requests: func(*Options) int { return 3 }, run: askUsage},
 	{name: "schema", requests: func(*Options) int { return 2 * len(schemaCases) }, run: askSchemas},
 	{name: "fidelity", requests: func(o *Options) int { return len(fidelityCases) * o.repeats() }, run: askFidelity},
-	{name: "trigger", requests: func(*Options) int { return len(triggers) }, run: askTriggers},
+	{name: "trigger", requests: func(*Options) int { return len(triggers) }, run: func(ctx context.Context, s *side) { s.called = askTriggers(ctx, s) }},
 	{name: "contracts", requests: times(6), run: askContracts},
 	{name: "strict", requests: times(1), run: askStrict},
 	{name: "structured output", requests: times(1), run: askStructured},
@@ -253,7 +253,8 @@ func askFidelity(ctx context.Context, s *side) {
 	}
 }
 
-func askTriggers(ctx context.Context, s *side) {
+// askTriggers sends each of triggers once, and returns what each led to.
+func askTriggers(ctx context.Context, s *side) (out []trigger) {
 	for i, text := range triggers {
 		req := prompt(text, weather, ping)
 		a, o := s.ask(ctx, req, mode{stream: i%2 == 0})
@@ -265,12 +266,9 @@ func askTriggers(ctx context.Context, s *side) {
 				s.auto(a, req.Tools)
 			}
 		}
-		if s.again {
-			s.second = append(s.second, t)
-		} else {
-			s.called = append(s.called, t)
-		}
+		out = append(out, t)
 	}
+	return out
 }
 
 // askContracts tests the contracts of the doctor. It also sends the request of parallel-off without the parameter, to count its calls:
@@ -279,11 +277,7 @@ func askContracts(ctx context.Context, s *side) {
 	for _, c := range doctor.Contracts() {
 		if c.Name == "parallel-off" {
 			for range s.opts.Trials {
-				req := prompt(c.Prompt, weather, ping)
-				a, o := s.ask(ctx, req, mode{stream: true})
-				if o == whole && s.conducts(a, req.Tools, callWanted) {
-					s.auto(a, req.Tools)
-				}
+				s.askForCall(ctx, c.Prompt)
 			}
 		}
 		if slices.Contains(c.NotOn, s.asker.Wire()) {
@@ -291,7 +285,7 @@ func askContracts(ctx context.Context, s *side) {
 		}
 		for i := range s.opts.Trials {
 			req := c.Request()
-			a, o := s.ask(ctx, req, mode{stream: i%2 == 0, mayRefuse: true})
+			a, o := s.ask(ctx, req, ofTrial(i))
 			if o == whole && s.damaged(a, req.Tools) {
 				continue // counted by another metric
 			}
@@ -300,7 +294,7 @@ func askContracts(ctx context.Context, s *side) {
 	}
 	for i := range s.opts.Trials {
 		req := required(prompt(triggers[0], weather))
-		a, o := s.askBy(ctx, s.asker.AskWithoutTools, req, mode{stream: i%2 == 0, mayRefuse: true})
+		a, o := s.askBy(ctx, s.asker.AskWithoutTools, req, ofTrial(i))
 		switch {
 		case o == refused && (a.Status == 400 || a.Status == 422):
 			s.count(metricNoTools, true)
@@ -347,7 +341,7 @@ func askStrict(ctx context.Context, s *side) {
 		tool := submit(c.schema)
 		tool.Extra, tool.Wire = []lathe.Member{{Name: "strict", Value: json.RawMessage("true")}}, lathe.WireResponses // the member has the same meaning in all protocols
 		req := prompt("Call submit once with exactly these arguments: "+c.arguments, tool)
-		a, o := s.ask(ctx, req, mode{stream: i%2 == 0, mayRefuse: true})
+		a, o := s.ask(ctx, req, ofTrial(i))
 		switch {
 		case o == refused:
 			s.tally(metricStrict).Refused++
@@ -362,7 +356,7 @@ func askStructured(ctx context.Context, s *side) {
 		c := schemaCases[i%len(schemaCases)]
 		req := prompt("Reply with this JSON object and nothing else: " + c.arguments)
 		req.Sampling.ResponseFormat = json.RawMessage(`{"type":"json_schema","json_schema":{"name":"data","strict":true,"schema":` + c.schema + `}}`)
-		a, o := s.ask(ctx, req, mode{stream: i%2 == 0, mayRefuse: true})
+		a, o := s.ask(ctx, req, ofTrial(i))
 		s.feature(metricStructured, o, func() bool {
 			return fitsSchema([]byte(strings.TrimSpace(a.Finish.Message.Text())), []byte(c.schema))
 		})
@@ -373,10 +367,8 @@ func askStructured(ctx context.Context, s *side) {
 // server did not make.
 func askHistories(ctx context.Context, s *side) {
 	for range s.opts.Trials {
-		req := prompt(triggers[0], weather, ping)
-		a, o := s.ask(ctx, req, mode{stream: true})
-		if o == whole && s.conducts(a, req.Tools, callWanted) {
-			s.auto(a, req.Tools)
+		a, o, called := s.askForCall(ctx, triggers[0])
+		if called {
 			m := withIDs(a.Finish.Message)
 			if bare, had := withoutReasoning(m); had {
 				s.back(ctx, metricReasoning, answered(triggers[0], m))
@@ -388,11 +380,26 @@ func askHistories(ctx context.Context, s *side) {
 		if o == refused {
 			continue // the server refuses the request even without a history
 		}
-		foreign := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_lathe_verify_0001", Name: weather.Name, Arguments: `{"city":"Oslo"}`}}}
-		req = answered(triggers[0], foreign)
+		req := answered(triggers[0], calling("call_lathe_verify_0001", `{"city":"Oslo"}`))
 		req.Messages = append(req.Messages, lathe.User("Reply with one sentence."))
 		s.back(ctx, metricForeign, req)
 	}
+}
+
+// askForCall sends a prompt that needs a tool, and counts whether the answer calls it. called reports whether the calls can be checked further.
+func (s *side) askForCall(ctx context.Context, text string) (a *doctor.Answer, o outcome, called bool) {
+	req := prompt(text, weather, ping)
+	a, o = s.ask(ctx, req, mode{stream: true})
+	called = o == whole && s.conducts(a, req.Tools, callWanted)
+	if called {
+		s.auto(a, req.Tools)
+	}
+	return a, o, called
+}
+
+// calling returns a message with a call that the server did not make.
+func calling(id, arguments string) lathe.Message {
+	return lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: id, Name: weather.Name, Arguments: arguments}}}
 }
 
 // withoutReasoning returns the message without reasoning and signatures, and whether it had any.

@@ -172,34 +172,17 @@ func (rep *Report) finish(o *Options) {
 	rep.Target = target.summary()
 	if len(rep.sides) > 1 {
 		reference = rep.sides[1]
-		s := reference.summary()
-		rep.Reference = &s
+		rep.Reference = new(reference.summary())
 		rep.Trigger = similarity(target, reference)
 	}
 	for _, d := range definitions {
 		m := Metric{ID: d.id, Name: d.name, Counts: d.counts, Target: *target.tally(d.id), Deviations: deviations(d.id, target, reference)}
-		rate, _, _ := m.Target.Rate()
-		worse := false
 		if reference != nil {
-			r := *reference.tally(d.id)
-			p := eval.Chance(m.Target.OK, m.Target.N, r.OK, r.N)
-			if m.Target.N == 0 != (r.N == 0) && m.Target.Refused+r.Refused > 0 { // only one of the two refuses the feature
-				p = eval.Chance(0, max(m.Target.N, m.Target.Refused), max(r.N, r.Refused), max(r.N, r.Refused))
-			}
-			other, _, _ := r.Rate()
-			m.Reference, m.P, m.Differs = &r, &p, p < significance
-			worse = m.Differs && rate < other
+			m.setReference(*reference.tally(d.id))
 		}
-		switch {
-		case m.Target.N == 0 && m.Target.Refused > 0:
-			m.Verdict = MetricNotSupported
-		case m.Target.N == 0:
-			m.Verdict = MetricNotMeasured
-		case (worse || rate < o.MinRate) && !(d.id == metricShape && m.tolerable()):
-			m.Verdict = MetricFailed
+		m.Verdict = m.verdict(o.MinRate)
+		if m.Verdict == MetricFailed {
 			rep.Why = append(rep.Why, d.id)
-		default:
-			m.Verdict = MetricPassed
 		}
 		rep.Metrics = append(rep.Metrics, m)
 	}
@@ -209,6 +192,35 @@ func (rep *Report) finish(o *Options) {
 	}
 	rep.Limits = limitPairs(target, reference)
 	rep.setStatus()
+}
+
+// setReference compares the metric with the tally of the reference.
+func (m *Metric) setReference(r Tally) {
+	p := eval.Chance(m.Target.OK, m.Target.N, r.OK, r.N)
+	oneHasCases := (m.Target.N == 0) != (r.N == 0)
+	if oneHasCases && m.Target.Refused+r.Refused > 0 { // the other refuses the feature
+		p = eval.Chance(0, max(m.Target.N, m.Target.Refused), max(r.N, r.Refused), max(r.N, r.Refused))
+	}
+	m.Reference, m.P, m.Differs = &r, &p, p < significance
+}
+
+func (m *Metric) verdict(minRate float64) Verdict {
+	rate, _, _ := m.Target.Rate()
+	low := rate < minRate
+	if m.Differs {
+		other, _, _ := m.Reference.Rate()
+		low = low || rate < other
+	}
+	switch {
+	case m.Target.N == 0 && m.Target.Refused > 0:
+		return MetricNotSupported
+	case m.Target.N == 0:
+		return MetricNotMeasured
+	case !low, m.ID == metricShape && m.tolerable():
+		return MetricPassed
+	default:
+		return MetricFailed
+	}
 }
 
 // setStatus sets the status: failed if a metric failed, and inconclusive if too many requests were not measured.
@@ -393,25 +405,14 @@ func (l *Limit) text() string {
 // WriteTable writes the report as text.
 func (rep *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	var about, metrics, limits report.Table
+	var about report.Table
 	about.Row("target:", rep.Target.words())
 	if rep.Reference != nil {
 		about.Row("reference:", rep.Reference.words())
-		metrics.Row("METRIC", "TARGET", "REFERENCE", "P", "VERDICT")
-	} else {
-		metrics.Row("METRIC", "TARGET", "VERDICT")
-	}
-	for _, m := range rep.Metrics {
-		verdict := m.Verdict.words() + string(report.Either(m.Differs, ", differs", ""))
-		if m.Reference != nil {
-			metrics.Row(m.ID, m.Target.text(), m.Reference.text(), m.chance(), verdict)
-		} else {
-			metrics.Row(m.ID, m.Target.text(), verdict)
-		}
 	}
 	_ = about.Write(&b) // into memory
 	b.WriteString("\n")
-	_ = metrics.Write(&b)
+	_ = rep.metricTable().Write(&b)
 	if t := rep.Trigger; t != nil {
 		fmt.Fprintf(&b, "\ntrigger similarity: F1 %s (both call %d, only the target %d, only the reference %d); the reference with itself: %s\n", maybe(t.F1), t.TP, t.FP, t.FN, maybe(t.Noise))
 	}
@@ -423,14 +424,15 @@ func (rep *Report) WriteTable(w io.Writer) error {
 	}
 	if len(rep.Limits) > 0 {
 		b.WriteString("\n")
+		var t report.Table
 		for _, l := range rep.Limits {
 			cells := []any{cmp.Or(l.Target, l.Reference).ID, l.Target.text()}
 			if rep.Reference != nil {
 				cells = append(cells, l.Reference.text())
 			}
-			limits.Row(cells...)
+			t.Row(cells...)
 		}
-		_ = limits.Write(&b)
+		_ = t.Write(&b)
 	}
 	blank := "\n" // an empty line before the first deviation
 	for i := range rep.Metrics {
@@ -443,6 +445,23 @@ func (rep *Report) WriteTable(w io.Writer) error {
 		rep.Target.unsent())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (rep *Report) metricTable() *report.Table {
+	t := &report.Table{}
+	if rep.Reference != nil {
+		t.Row("METRIC", "TARGET", "REFERENCE", "P", "VERDICT")
+	} else {
+		t.Row("METRIC", "TARGET", "VERDICT")
+	}
+	for _, m := range rep.Metrics {
+		cells := []any{m.ID, m.Target.text()}
+		if m.Reference != nil {
+			cells = append(cells, m.Reference.text(), m.chance())
+		}
+		t.Row(append(cells, m.Verdict.words()+string(report.Either(m.Differs, ", differs", "")))...)
+	}
+	return t
 }
 
 // words returns the model, the server and its protocol.

@@ -110,7 +110,7 @@ func measure(ctx context.Context, t doctor.Target, budget Budget, again bool, o 
 	}
 	defer asker.Close()
 	asker.Limit(budget.Requests)
-	s := &side{asker: asker, opts: o, tallies: map[string]*Tally{}, deviations: map[string]map[string]int{}, budget: budget, made: made,
+	s := &side{asker: asker, opts: o, tallies: map[string]*Tally{}, deviations: map[string]map[string]int{}, totals: totals{budget: budget}, made: made,
 		about: Side{Server: asker.Host(), Model: t.Model, Wire: string(asker.Wire())}}
 	for _, step := range steps {
 		if step.limits && !o.Limits {
@@ -120,8 +120,8 @@ func measure(ctx context.Context, t doctor.Target, budget Budget, again bool, o 
 		step.run(ctx, s)
 	}
 	if again {
-		s.step, s.again = "trigger", true
-		askTriggers(ctx, s)
+		s.step = "trigger"
+		s.second = askTriggers(ctx, s)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, lathe.CodeCancelled.Wrap("verify", err)
@@ -146,33 +146,36 @@ const (
 	stoppedTokens   = "tokens"
 )
 
-// A side is the state of the measurement of one endpoint.
+// A side is the state of the measurement of one endpoint. The steps send requests by [side.ask] and add cases and deviations.
 type side struct {
 	asker *doctor.Asker
 	opts  *Options
 	about Side
-	step  string
+	step  string    // name of the current step; measure sets it
 	made  *Progress // progress of both sides
 
-	budget  Budget
-	used    int64  // tokens used so far
-	stopped string // why no more requests are made
-
+	totals
 	tallies    map[string]*Tally
 	deviations map[string]map[string]int // metric → finding → number of answers
-	called     []trigger                 // by index in triggers
-	second     []trigger                 // results of the second time, by index in triggers
-	again      bool                      // the triggers are sent for the second time
-	first      []time.Duration           // times of streamed answers to the first byte
-	elapsed    []time.Duration
 	limits     map[string]*Limit
-	requests   int
-	answers    int // responses with any status
-	unreached  int
-	dead       int // consecutive requests without a usable response, see maxSilent
-	skipped    int // requests that were not made, because the server did not respond or the budget was used up
-	input      int64
-	output     int64
+	called     []trigger // by index in triggers
+	second     []trigger // of the second time; nil for the target
+}
+
+// totals counts the requests to one endpoint. Only side.askBy and the methods that it calls change it.
+type totals struct {
+	budget    Budget
+	used      int64  // tokens used so far
+	stopped   string // why no more requests are made
+	requests  int
+	answers   int // responses with any status
+	unreached int
+	dead      int // consecutive requests without a usable response, see maxSilent
+	skipped   int // requests that were not made, because the server did not respond or the budget was used up
+	input     int64
+	output    int64
+	first     []time.Duration // times of streamed answers to the first byte
+	elapsed   []time.Duration // to the end
 }
 
 func (s *side) tally(metric string) *Tally {
@@ -229,6 +232,9 @@ type mode struct {
 	mayRefuse bool // a refusal is a valid result, not a failure
 }
 
+// ofTrial returns the mode of trial i of a feature that the server may refuse.
+func ofTrial(i int) mode { return mode{stream: i%2 == 0, mayRefuse: true} }
+
 // ask sends a request and counts the properties that every answer must have: it is accepted, complete, in the form of the protocol, ends
 // with the correct reason, and has usage.
 func (s *side) ask(ctx context.Context, req *lathe.Request, m mode) (*doctor.Answer, outcome) {
@@ -264,6 +270,11 @@ func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Requ
 	if ctx.Err() != nil {
 		return a, unmeasured
 	}
+	return a, s.countResponse(a, m)
+}
+
+// countResponse counts whether the server responded and accepted the request, and the properties of the answer.
+func (s *side) countResponse(a *doctor.Answer, m mode) outcome {
 	if a.Status == 0 || a.TimedOut || a.Status == 401 || a.Status == 403 {
 		s.dead++
 	} else {
@@ -271,21 +282,19 @@ func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Requ
 	}
 	if a.NoConnection {
 		s.unreached++
-		return a, unmeasured
+		return unmeasured
 	}
 	s.answers++
-	if a.Status >= 400 && a.Status < 500 && a.Status != 408 && a.Status != 429 { // a refusal
-		if !m.mayRefuse {
-			s.check(metricAccepted, fmt.Sprintf("status-%d", a.Status), false)
-		}
-		return a, refused
-	}
+	isRefused := a.Status >= 400 && a.Status < 500 && a.Status != 408 && a.Status != 429
 	if !m.mayRefuse && a.Status != 0 {
-		s.count(metricAccepted, true)
+		s.check(metricAccepted, fmt.Sprintf("status-%d", a.Status), !isRefused)
+	}
+	if isRefused {
+		return refused
 	}
 	limited := s.countAnswer(a)
 	if a.Finish == nil {
-		return a, undelivered
+		return undelivered
 	}
 	s.input += counted(a.Finish.Usage.InputTokens)
 	s.output += counted(a.Finish.Usage.OutputTokens)
@@ -296,9 +305,9 @@ func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Requ
 		s.first, s.elapsed = append(s.first, a.First), append(s.elapsed, a.Elapsed)
 	}
 	if limited {
-		return a, cut
+		return cut
 	}
-	return a, whole
+	return whole
 }
 
 // countAnswer counts the delivery of an answer and, if it was delivered, its form, finish reason and usage. It reports whether a limit or

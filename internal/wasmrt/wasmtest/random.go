@@ -49,32 +49,43 @@ func Random(seed uint64) *Module {
 
 type signature struct{ params, results T }
 
+// A generator writes the functions of a module one after the other.
 type generator struct {
 	*rand.Rand
 	m     *Module     // the module being generated
 	funcs []signature // the signatures of its functions
 
-	at     int // index of the function being generated
-	locals T   // the types of the locals of the function
-	calls  int // number of calls that it may still contain
-	labels []T // the result types of each enclosing block, the innermost last; nil for a loop, T{} for a block without results
+	// Of the function being generated; generator.function sets them.
+	at     int // its index
+	locals T   // the types of its locals
+	calls  int // number of calls that it may still contain; 0 within a loop
+	labels []T // the result types of each enclosing block, the innermost last; nil for a loop, nothing for a block without results
 	loops  int // index of the first local that counts loop rounds
-	used   int // number of those locals in use
+	used   int // number of those locals in use: each loop has its own
 }
 
 const counters = 6 // maximal number of loops in a function
 
-// Instructions. A block, an if and a br_table have operands.
+// Instructions. A block, an if and a br_table have operands. Those of the arithmetic from add to shl follow each other.
 const (
-	nop      = "\x01"
-	block    = "\x02"
-	ifThen   = "\x04"
-	orElse   = "\x05"
-	end      = "\x0b"
-	brTable  = "\x0e"
-	choose   = "\x1b"             // select
-	extendS  = "\xac"             // i64.extend_i32_s
-	initData = "\xfc\x08\x00\x00" // memory.init of segment 0
+	nop       = "\x01"
+	block     = "\x02"
+	ifThen    = "\x04"
+	orElse    = "\x05"
+	end       = "\x0b"
+	brTable   = "\x0e"
+	choose    = "\x1b"             // select
+	extendS   = "\xac"             // i64.extend_i32_s
+	nullFunc  = "\xd0\x70"         // ref.null
+	initData  = "\xfc\x08\x00\x00" // memory.init of segment 0
+	tableCopy = "\xfc\x0e\x00\x01" // to table 0 from table 1
+	tableGrow = "\xfc\x0f\x00"
+	tableFill = "\xfc\x11\x00"
+
+	addI32, addI64 = 0x6a, 0x7c
+	arithmetic     = 11 // number of instructions from add to shl
+
+	noType = "\x40" // type of a block without results
 )
 
 func (g *generator) valueType() byte { return []byte{I32, I64}[g.IntN(2)] }
@@ -91,7 +102,7 @@ func (g *generator) function(at int) {
 	f := g.funcs[at]
 	extra := append(g.types(4), I32, I64)
 	g.at, g.calls, g.used = at, 3, 0
-	g.locals = slices.Concat(f.params, extra, T{I32, I32, I32, I32, I32, I32})
+	g.locals = slices.Concat(f.params, extra, slices.Repeat(T{I32}, counters))
 	g.loops = len(g.locals) - counters
 	g.labels = []T{f.results}
 	decl := u(len(extra) + counters)
@@ -138,19 +149,8 @@ func (g *generator) statement(depth int) string {
 		return g.block(nil, depth)
 	case 5:
 		return g.value(I32, depth) + g.ifElse(nil, depth)
-	case 6: // a loop with at most four rounds
-		if g.used == counters {
-			return nop
-		}
-		c := g.loops + g.used
-		g.used++
-		calls := g.calls
-		g.calls = 0
-		g.labels = append(g.labels, nil)
-		body := g.sequence(nil, depth)
-		g.labels = g.labels[:len(g.labels)-1]
-		g.calls = calls
-		return Const(int32(1+g.IntN(4))) + Set(c) + Loop(body, Get(c), Const(1), Sub, Tee(c), BrIf(0))
+	case 6:
+		return g.loop(depth)
 	case 7:
 		return g.call(depth)
 	case 8:
@@ -159,41 +159,68 @@ func (g *generator) statement(depth int) string {
 		return g.address(depth) + g.address(depth) + Const(int32(g.IntN(300))) + MemoryCopy
 	case 10:
 		return g.address(depth) + Const(int32(g.IntN(4))) + Const(int32(g.IntN(7))) + initData
-	case 11: // a branch out of an enclosing block without results
-		for at := range g.labels {
-			if l := g.labels[len(g.labels)-1-at]; len(l) == 0 && !g.isLoop(at) && g.IntN(2) == 0 {
-				return g.value(I32, depth) + BrIf(at)
-			}
-		}
-		return nop
+	case 11:
+		return g.leave(depth)
 	default:
 		return g.value(g.valueType(), depth) + Drop
 	}
 }
 
-// isLoop reports whether the label at that depth is a loop: only the loop's own counter may branch to it.
-func (g *generator) isLoop(depth int) bool { return g.labels[len(g.labels)-1-depth] == nil }
+// loop returns a loop with at most four rounds.
+func (g *generator) loop(depth int) string {
+	if g.used == counters {
+		return nop
+	}
+	c := g.loops + g.used
+	g.used++
+	calls := g.calls
+	g.calls = 0
+	body := g.within(nil, func() string { return g.sequence(nil, depth) })
+	g.calls = calls
+	return Const(int32(1+g.IntN(4))) + Set(c) + Loop(body, Get(c), Const(1), Sub, Tee(c), BrIf(0))
+}
+
+// leave returns a branch out of an enclosing block without results. Only the own counter of a loop may branch to it.
+func (g *generator) leave(depth int) string {
+	for at := range g.labels {
+		label := g.labels[len(g.labels)-1-at]
+		if label != nil && len(label) == 0 && g.IntN(2) == 0 {
+			return g.value(I32, depth) + BrIf(at)
+		}
+	}
+	return nop
+}
 
 var nothing = T{} // the label of a block without results; nil is the label of a loop
 
-func (g *generator) block(results T, depth int) string {
-	label := append(nothing, results...)
+// within returns the code that body generates inside a block with that label.
+func (g *generator) within(label T, body func() string) string {
 	g.labels = append(g.labels, label)
+	code := body()
+	g.labels = g.labels[:len(g.labels)-1]
+	return code
+}
+
+func (g *generator) block(results T, depth int) string {
+	body := g.within(append(nothing, results...), func() string { return g.blockBody(results, depth) })
+	return block + g.blockType(results) + body + end
+}
+
+func (g *generator) blockBody(results T, depth int) string {
 	body := g.sequence(results, depth)
 	if g.IntN(3) == 0 { // a branch out of the block, before its code
 		body = g.values(results, depth) + g.value(I32, depth) + BrIf(0) + strings.Repeat(Drop, len(results)) + body
 	}
 	if g.IntN(8) == 0 {
-		body = g.values(results, depth) + g.value(I32, depth) + brTable + "\x02\x00\x00\x00" + body
+		body = g.values(results, depth) + g.value(I32, depth) + brTable + "\x02\x00\x00\x00" + body // three targets, all of them the block
 	}
-	g.labels = g.labels[:len(g.labels)-1]
-	return block + g.blockType(results) + body + end
+	return body
 }
 
 func (g *generator) blockType(results T) string {
 	switch len(results) {
 	case 0:
-		return "\x40"
+		return noType
 	case 1:
 		return string([]byte{results[0]})
 	}
@@ -201,10 +228,9 @@ func (g *generator) blockType(results T) string {
 }
 
 func (g *generator) ifElse(results T, depth int) string {
-	g.labels = append(g.labels, append(nothing, results...))
-	code := ifThen + g.blockType(results) + g.sequence(results, depth) + orElse + g.sequence(results, depth) + end
-	g.labels = g.labels[:len(g.labels)-1]
-	return code
+	return g.within(append(nothing, results...), func() string {
+		return ifThen + g.blockType(results) + g.sequence(results, depth) + orElse + g.sequence(results, depth) + end
+	})
 }
 
 // call calls a function with a higher index, directly or through the table, and drops its results.
@@ -264,7 +290,7 @@ func (g *generator) value(t byte, depth int) string {
 		if g.IntN(3) == 0 {
 			return g.value(I32, depth) + extendS
 		}
-		return g.value(t, depth) + g.value(t, depth) + string([]byte{0x7c + byte(g.IntN(11))}) // from add to shl
+		return g.value(t, depth) + g.value(t, depth) + string([]byte{addI64 + byte(g.IntN(arithmetic))})
 	}
 	switch g.IntN(8) {
 	case 0:
@@ -280,5 +306,5 @@ func (g *generator) value(t byte, depth int) string {
 	case 5:
 		return g.value(I32, depth) + Const(int32(g.IntN(65_000))) + Call(1) // a system call with an arbitrary descriptor
 	}
-	return g.value(t, depth) + g.value(t, depth) + string([]byte{0x6a + byte(g.IntN(11))})
+	return g.value(t, depth) + g.value(t, depth) + string([]byte{addI32 + byte(g.IntN(arithmetic))})
 }
