@@ -68,20 +68,19 @@ func separate(s *jsonschema.Schema) (added []*jsonschema.Schema) {
 	if s.Enum == nil && s.Const == nil && !(s.Types != nil && others) {
 		return nil
 	}
-	if s.Types != nil {
+	add := func() *jsonschema.Schema {
 		only := blank(s)
-		only.Types, s.Types = s.Types, nil
 		added = append(added, only)
+		return only
+	}
+	if s.Types != nil {
+		add().Types, s.Types = s.Types, nil
 	}
 	if s.Const != nil {
-		only := blank(s)
-		only.Const, s.Const = s.Const, nil
-		added = append(added, only)
+		add().Const, s.Const = s.Const, nil
 	}
 	if s.Enum != nil {
-		only := blank(s)
-		only.Enum, s.Enum = s.Enum, nil
-		added = append(added, only)
+		add().Enum, s.Enum = s.Enum, nil
 	}
 	s.AllOf = append(s.AllOf, added...)
 	return added

@@ -31,17 +31,12 @@ type Violation struct {
 }
 
 // violations turns the error tree of the library into a sorted list. f may be nil.
-func violations(err *jsonschema.ValidationError, f *metadata) []Violation {
-	return tidy(appendViolations(nil, nil, err, f))
-}
-
-// appendViolations appends the errors about the part of a value at path.
-func appendViolations(dst []Violation, path []string, err *jsonschema.ValidationError, f *metadata) []Violation {
+func violations(err *jsonschema.ValidationError, f *metadata) (vs []Violation) {
 	for _, leaf := range leaves(nil, err) {
 		keyword, message := describe(leaf, f)
-		dst = append(dst, Violation{pointer(path, leaf.InstanceLocation), keyword, cut(message)})
+		vs = append(vs, Violation{pointer(leaf.InstanceLocation), keyword, cut(message)})
 	}
-	return dst
+	return tidy(vs)
 }
 
 // tidy sorts violations, and removes duplicates and those above MaxViolations.
@@ -74,12 +69,12 @@ func describe(err *jsonschema.ValidationError, f *metadata) (keyword, message st
 	case *kind.Not:
 		return "not", "must not match the schema under not"
 	case *kind.AnyOf:
-		return "anyOf", "matches none of " + count(len(err.Causes), "form") + alternatives(err, f)
+		return "anyOf", alternatives(err, f)
 	case *kind.OneOf:
 		if len(k.Subschemas) == 2 {
 			return "oneOf", fmt.Sprintf("must match exactly one form, but matches forms %d and %d", k.Subschemas[0]+1, k.Subschemas[1]+1)
 		}
-		return "oneOf", "matches none of " + count(len(err.Causes), "form") + alternatives(err, f)
+		return "oneOf", alternatives(err, f)
 	case *kind.Type:
 		return "type", fmt.Sprintf("must be %s, not %s", strings.Join(k.Want, " or "), k.Got)
 	case *kind.Enum:
@@ -139,9 +134,10 @@ func describe(err *jsonschema.ValidationError, f *metadata) (keyword, message st
 	return "schema", "is not as the schema asks"
 }
 
-// alternatives returns, for each form of an anyOf or oneOf, why the value does not match it.
+// alternatives returns the message for a value that matches no form of an anyOf or oneOf, with the reason for each form.
 func alternatives(err *jsonschema.ValidationError, f *metadata) string {
 	var b strings.Builder
+	b.WriteString("matches none of " + count(len(err.Causes), "form"))
 	for i, cause := range err.Causes {
 		if b.Len() > MaxMessage {
 			break
@@ -173,17 +169,19 @@ func (f *metadata) mask(tokens []string) string {
 
 // allowed lists the properties in the schema at a location.
 func (f *metadata) allowed(location string) string {
-	if f == nil || f.byLocation[location] == nil || len(f.byLocation[location].Properties) == 0 {
-		return "only what the schema names is allowed"
+	if f != nil {
+		if s := f.byLocation[location]; s != nil && len(s.Properties) > 0 {
+			return "allowed are " + names(slices.Sorted(maps.Keys(s.Properties)))
+		}
 	}
-	return "allowed are " + names(slices.Sorted(maps.Keys(f.byLocation[location].Properties)))
+	return "only what the schema names is allowed"
 }
 
 func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+	if n != 1 {
+		noun += "s"
 	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	return strconv.Itoa(n) + " " + noun
 }
 
 func names(list []string) string { return joined(list, strconv.Quote) }
