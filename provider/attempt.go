@@ -19,7 +19,7 @@ import (
 
 // An attempt is one HTTP request of a model call and its response.
 type attempt struct {
-	v     *modelCall
+	call  *modelCall
 	yield func(lathe.Delta, error) bool
 	relay *lathe.Relay // nil if the bytes of the response are not relayed
 	lead  lead
@@ -50,7 +50,7 @@ type attempt struct {
 // run makes the attempt and yields its deltas except the last. When it returns, the response is closed, and its connection is idle or
 // closed. Exactly one of the error, a.finish and a.stopped is set.
 func (a *attempt) run(ctx context.Context) *lathe.Error {
-	v, c := a.v, a.v.c
+	v, c := a.call, a.call.chat
 	actx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer func() { a.watch.stop() }() // send replaces a.watch
@@ -114,11 +114,11 @@ func (a *attempt) progress() progress {
 
 // send sends the request and returns the response. closed reports that the server had closed the idle connection.
 func (a *attempt) send(ctx context.Context, cancel context.CancelCauseFunc, through http.RoundTripper) (resp *http.Response, closed bool, err error) {
-	v := a.v
-	a.watch = newWatch(cancel, v.deadline, &v.c.opts)
+	v := a.call
+	a.watch = newWatch(cancel, v.deadline, &v.chat.opts)
 	var travel reconnect.Record
 	var connected func()
-	if v.c.own != nil {
+	if v.chat.own != nil {
 		connected = a.watch.connect
 	}
 	ctx = httptrace.WithClientTrace(ctx, travel.Trace(connected))
@@ -128,7 +128,7 @@ func (a *attempt) send(ctx context.Context, cancel context.CancelCauseFunc, thro
 
 // receive reads the response. An error that is not a *lathe.UpstreamError comes from the transport.
 func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
-	c := a.v.c
+	c := a.call.chat
 	a.body = newResponseBody(resp, a.watch, c.opts.Limits.MaxResponseBytes)
 	switch {
 	case a.status >= 400:
@@ -179,7 +179,7 @@ func isPage(h http.Header) bool {
 
 // readStream yields the deltas of a stream as they arrive.
 func (a *attempt) readStream(ctx context.Context) error {
-	a.events = sse.NewReader(a.body, &a.v.c.events)
+	a.events = sse.NewReader(a.body, &a.call.chat.events)
 	relays := a.relaysStream()
 	if relays {
 		a.events.KeepRaw()
@@ -191,19 +191,7 @@ func (a *attempt) readStream(ctx context.Context) error {
 		}
 		ev, err := a.events.Next()
 		if err != nil {
-			clean := errors.Is(err, io.EOF)
-			fin, ferr := a.answer.Finish(clean)
-			switch {
-			case ctx.Err() != nil && (ferr != nil || !errors.Is(context.Cause(ctx), errNoEnd)):
-				return ctx.Err()
-			case ferr == nil:
-				a.relayRest(a.events.Rest())
-				a.end(fin)
-				return nil
-			case !clean:
-				return a.fromBody(err)
-			}
-			return a.v.c.protocol(a.status, "the stream ended before the answer did", ferr)
+			return a.endWithoutMark(ctx, err)
 		}
 		deltas, err = a.answer.Append(deltas[:0], ev.Type, ev.Data)
 		if relays && err == nil {
@@ -228,21 +216,41 @@ func (a *attempt) readStream(ctx context.Context) error {
 	return nil
 }
 
+// endWithoutMark ends an answer whose stream ended with err and without an end mark. If the server has sent all but the mark, that is no
+// failure, even if the watch has ended the attempt because the mark did not arrive.
+func (a *attempt) endWithoutMark(ctx context.Context, err error) error {
+	isClean := errors.Is(err, io.EOF)
+	fin, incomplete := a.answer.Finish(isClean)
+	lacksMark := incomplete == nil && errors.Is(context.Cause(ctx), errNoEnd)
+	switch {
+	case ctx.Err() != nil && !lacksMark:
+		return ctx.Err()
+	case incomplete == nil:
+		a.relayRest(a.events.Rest())
+		a.end(fin)
+		return nil
+	case !isClean:
+		return a.fromBody(err)
+	}
+	return a.call.chat.protocol(a.status, "the stream ended before the answer did", incomplete)
+}
+
 // yieldDeltas yields deltas to the consumer. It returns false once the consumer has stopped.
 func (a *attempt) yieldDeltas(deltas []lathe.Delta) bool {
 	if a.continues && len(deltas) > 0 { // the text of this answer is a part of its own
 		a.continues = false
-		if !a.yieldDeltas([]lathe.Delta{{Kind: lathe.DeltaTextEnd, Name: string(a.v.c.wire.Wire())}}) {
+		if !a.yieldDeltas([]lathe.Delta{{Kind: lathe.DeltaTextEnd, Name: string(a.call.chat.wire.Wire())}}) {
 			return false
 		}
 	}
 	for i := range deltas {
 		if !a.yielded {
 			a.visible, a.yielded = true, true
-			a.v.deadline = time.Time{}
+			a.call.deadline = time.Time{}
 			a.watch.begun()
 		}
-		if !a.lead.over && !a.lead.take(a, &deltas[i]) {
+		isHeld := !a.lead.over && !a.lead.take(a, &deltas[i])
+		if isHeld {
 			continue
 		}
 		if a.stopped || !a.yield(deltas[i], nil) {
@@ -255,7 +263,7 @@ func (a *attempt) yieldDeltas(deltas []lathe.Delta) bool {
 
 // readWhole reads the answer of a server that does not stream, and yields its deltas.
 func (a *attempt) readWhole() error {
-	limit := a.v.c.events.MaxEvent
+	limit := a.call.chat.events.MaxEvent
 	if limit <= 0 {
 		limit = defaultMaxEvent
 	}

@@ -208,6 +208,6 @@ func (c *Chat) CloseIdleConnections() {
 // See [lathe.Model].
 func (c *Chat) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
-		(&modelCall{c: c}).generate(ctx, req, yield)
+		(&modelCall{chat: c}).generate(ctx, req, yield)
 	}
 }

@@ -99,7 +99,7 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 	}
 	t := &textModel{model: model, dialect: d, opts: o, info: model.Describe(), constrain: constrain, native: native}
 	t.info.Dialect = t.dialectOf(t.info.Model).Name()
-	if native || o.RecoverLeakedCalls {
+	if t.hasNativeCalls() {
 		t.info.Dialect = NativeDialect
 	}
 	t.info.WritesCalls = !native || o.BareCalls
@@ -118,6 +118,9 @@ type textModel struct {
 	// constrain is nil if requests have no constraint.
 	constrain *constrainer
 }
+
+// hasNativeCalls reports whether the server itself returns calls. Its text is then parsed in addition.
+func (t *textModel) hasNativeCalls() bool { return t.native || t.opts.RecoverLeakedCalls }
 
 // Describe returns the description of the model, with the dialect that parses its text.
 func (t *textModel) Describe() lathe.ModelInfo { return t.info }
@@ -142,7 +145,7 @@ func (t *textModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 	}
 	name := cmp.Or(req.Model, t.info.Model)
 	d := t.dialectOf(name)
-	if (t.native || t.opts.RecoverLeakedCalls) && isStructured(d) {
+	if t.hasNativeCalls() && isStructured(d) {
 		d = t.dialect // apart from leaked calls, the text of such a server has no marks
 	}
 	tools := req.Tools
@@ -169,7 +172,7 @@ func (t *textModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 		r.dropped = dropped
 		for delta, err := range t.model.Generate(ctx, req) {
 			if err != nil {
-				r.broken(err)
+				r.fail(err)
 				return
 			}
 			if !r.take(&delta) {
@@ -183,7 +186,7 @@ func (t *textModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 func (t *textModel) rewritten(d *dialect.Dialect, req *lathe.Request, tools []*lathe.ToolSpec, plain bool) *lathe.Request {
 	var own lathe.Request
 	switch {
-	case t.native, t.opts.RecoverLeakedCalls:
+	case t.hasNativeCalls():
 		own = *req
 		own.Messages = slices.Clone(req.Messages)
 		for i := range own.Messages {
@@ -202,7 +205,7 @@ func (t *textModel) rewritten(d *dialect.Dialect, req *lathe.Request, tools []*l
 // withoutFormat returns req without its response format if the model may write calls, because a server that enforces the format would not
 // allow them. dropped is the path of what it removed.
 func (t *textModel) withoutFormat(req *lathe.Request, tools []*lathe.ToolSpec) (_ *lathe.Request, dropped []string) {
-	if len(req.Sampling.ResponseFormat) == 0 || len(tools) == 0 || t.native || t.opts.RecoverLeakedCalls {
+	if len(req.Sampling.ResponseFormat) == 0 || len(tools) == 0 || t.hasNativeCalls() {
 		return req, nil
 	}
 	bare := *req

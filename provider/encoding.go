@@ -17,34 +17,39 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
-// encodeRequest encodes req into v.request.
+// encodeRequest encodes req into v.request, and sets the fields that describe the request.
 func (v *modelCall) encodeRequest(req *lathe.Request) error {
 	r := &v.scratch
 	*r = *req
-	r.Model = cmp.Or(r.Model, v.c.model)
+	r.Model = cmp.Or(r.Model, v.chat.model)
 	opts := &v.encode
-	*opts = v.c.encode
+	*opts = v.chat.encode
 	opts.Stream = !asksWhole(r)
-	opts.Without = slices.Concat(v.c.withheld(), v.without)
+	opts.Without = slices.Concat(v.chat.withheld(), v.without)
 	var err error
-	if v.url, err = wire.CallURL(v.c.base, v.c.wire, r.Model, opts.Stream); err != nil {
-		return lathe.CodeInvalidConfig.Wrap(v.c.op, err)
+	if v.url, err = wire.CallURL(v.chat.base, v.chat.wire, r.Model, opts.Stream); err != nil {
+		return lathe.CodeInvalidConfig.Wrap(v.chat.op, err)
 	}
-	opts.Takes = takes(v.c, r.Model, opts.Without)
-	p := &payload{}
-	v.request, v.dropped, v.betas = p, nil, r.Betas
-	v.raw = r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.c.accepts, r, opts)
+	opts.Takes = takes(v.chat, r.Model, opts.Without)
+	v.request, v.dropped, v.betas = &payload{}, nil, r.Betas
+	v.raw = r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.chat.accepts, r, opts)
 	if v.raw {
-		p.body = v.c.wire.AppendRelayed(make([]byte, 0, len(r.Relay.Request)+headBytes), r.Relay.Request, r, opts)
-		return nil
+		v.request.body = v.chat.wire.AppendRelayed(make([]byte, 0, len(r.Relay.Request)+headBytes), r.Relay.Request, r, opts)
+	} else {
+		v.encodeMessages(r, opts)
 	}
-	v.betas = betas(v.c, r, opts)
-	opts.Bound.Bindings = &v.c.bindings
+	return nil
+}
+
+// encodeMessages encodes a request that is not the client's own bytes. It replaces the messages of r by those that are encoded.
+func (v *modelCall) encodeMessages(r *lathe.Request, opts *wire.EncodeOptions) {
+	v.betas = betas(v.chat, r, opts)
+	opts.Bound.Bindings = &v.chat.bindings
 	opts.MaxCompletionTokens = opts.MaxCompletionTokens || opts.Takes.TokenLimit == destination.MaxCompletionTokens
-	opts.Shared = &p.shared
-	v.short = v.c.shortIDs.Load()
-	changed := opts.Takes.Fit(v.c.wire.Wire(), r)
-	fit, ofMessages := adapt(v.c, r, &opts.Takes)
+	opts.Shared = &v.request.shared
+	v.short = v.chat.shortIDs.Load()
+	changed := opts.Takes.Fit(v.chat.wire.Wire(), r)
+	fit, ofMessages := adapt(v.chat, r, &opts.Takes)
 	if v.short {
 		var short callid.Short
 		for i, m := range r.Messages {
@@ -53,12 +58,11 @@ func (v *modelCall) encodeRequest(req *lathe.Request) error {
 	}
 	size := headBytes
 	eachText(r.Messages, func(text string) { size += len(text) + len(text)/8 + 64 })
-	p.body, v.dropped = v.c.wire.AppendRequest(make([]byte, 0, size), r, opts)
+	v.request.body, v.dropped = v.chat.wire.AppendRequest(make([]byte, 0, size), r, opts)
 	for i, path := range v.dropped {
 		v.dropped[i] = fit.Place(path)
 	}
 	v.dropped = slices.Concat(changed, v.dropped, ofMessages)
-	return nil
 }
 
 // headBytes is the memory that is reserved for a request in addition to its messages, so that the buffer need not grow.
@@ -118,7 +122,7 @@ func (c *Chat) setAPI(h http.Header, betas []string, version string) {
 
 // newRequest returns the HTTP request of an attempt with the given body.
 func (v *modelCall) newRequest(ctx context.Context, body watchedBody) *http.Request {
-	h := maps.Clone(v.c.header()) // the values are shared and must not be changed
+	h := maps.Clone(v.chat.header()) // the values are shared and must not be changed
 	if id := v.scratch.RequestID; id != "" && len(id) <= maxRequestID && validHeaderValue(id) {
 		h["X-Request-Id"] = []string{id}
 	}
@@ -128,9 +132,9 @@ func (v *modelCall) newRequest(ctx context.Context, body watchedBody) *http.Requ
 			h["Baggage"] = []string{t.Baggage}
 		}
 	}
-	v.c.setAPI(h, v.betas, v.scratch.APIVersion)
+	v.chat.setAPI(h, v.betas, v.scratch.APIVersion)
 	var src io.ReadCloser = body
-	if v.c.own != nil && v.request.size() <= maxTogether {
+	if v.chat.own != nil && v.request.size() <= maxTogether {
 		src = v.request.together()
 	}
 	r := http.Request{Method: http.MethodPost, URL: v.url, Host: v.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

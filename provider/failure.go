@@ -21,7 +21,7 @@ func (a *attempt) endWithCodecError(err error, body []byte) error {
 // isUnreadableCall reports whether the server's error says that it could not parse the call that the model wrote, and the model may write
 // it again. If the client executes all calls, it receives the error instead, and so does a request without tools.
 func (a *attempt) isUnreadableCall(api *wire.APIError) bool {
-	req := &a.v.scratch
+	req := &a.call.scratch
 	_, can := a.answer.(lenient)
 	return can && a.relay == nil && !req.ClientCalls && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone && isOutputFault(api)
 }
@@ -41,16 +41,16 @@ func (a *attempt) fromCodec(err error, body []byte) error {
 	var api *wire.APIError
 	if errors.As(err, &api) {
 		a.refusal = api
-		e := a.v.c.fromInBand(api, body)
+		e := a.call.chat.fromInBand(api, body)
 		if e.Status == 0 {
 			e.Status = a.status
 		}
 		return e
 	}
 	if setting := limitOf(err); setting != "" {
-		return a.v.c.protocol(a.status, "the answer is above "+setting, err)
+		return a.call.chat.protocol(a.status, "the answer is above "+setting, err)
 	}
-	return a.v.c.protocol(a.status, "the response is not "+answers[a.v.c.wire.Wire()], err)
+	return a.call.chat.protocol(a.status, "the response is not "+answers[a.call.chat.wire.Wire()], err)
 }
 
 // limitOf returns the setting of the limit that err exceeds; "" if err is another error.
@@ -73,10 +73,10 @@ func limitOf(err error) string {
 // fromBody converts an error of reading the body: a response above a limit is a protocol error, other errors are returned unchanged.
 func (a *attempt) fromBody(err error) error {
 	if setting := limitOf(err); setting != "" {
-		return a.v.c.protocol(a.status, "the response is above "+setting, err)
+		return a.call.chat.protocol(a.status, "the response is above "+setting, err)
 	}
 	if errors.Is(err, errEncoding) {
-		return a.v.c.protocol(a.status, err.Error(), err)
+		return a.call.chat.protocol(a.status, err.Error(), err)
 	}
 	return err
 }

@@ -16,17 +16,18 @@ const faultThinkingMark = "thinking_mark"
 // leadSpace is the white space around a thinkClose, which is removed with it.
 const leadSpace = " \t\r\n"
 
-// A lead buffers the beginning of an answer's text while it may be a closing mark of thinking, which is not part of the text.
+// A lead buffers the beginning of an answer's text while it may be a closing mark of thinking, which is not part of the text. Of the deltas
+// "\n</th", "ink>" and "\n\nHello", only "Hello" is yielded.
 type lead struct {
 	over bool   // the beginning was read, and the rest passes unchanged
-	mark bool   // the beginning was a thinkClose
+	mark bool   // the beginning was a thinkClose; white space may follow
 	text string // buffered text
 }
 
 // lead returns the lead of an answer to req. It buffers nothing if the bytes are relayed, if the caller parses thinking itself, or on
 // another wire.
 func (v *modelCall) lead(req *lathe.Request) lead {
-	return lead{over: req.Relay != nil || req.TextCalls.ReadsThinking || v.c.wire.Wire() != lathe.WireOpenAIChat}
+	return lead{over: req.Relay != nil || req.TextCalls.ReadsThinking || v.chat.wire.Wire() != lathe.WireOpenAIChat}
 }
 
 // take reads the next delta. It returns false if the delta is buffered or has become empty.
@@ -41,7 +42,8 @@ func (l *lead) take(a *attempt, d *lathe.Delta) bool {
 	l.text += d.Text
 	rest := strings.TrimLeft(l.text, leadSpace)
 	if !l.mark {
-		if len(rest) < len(thinkClose) && strings.HasPrefix(thinkClose, rest) && len(l.text) <= maxLead {
+		mayBeMark := len(rest) < len(thinkClose) && strings.HasPrefix(thinkClose, rest)
+		if mayBeMark && len(l.text) <= maxLead {
 			return false
 		}
 		after, found := strings.CutPrefix(rest, thinkClose)

@@ -17,24 +17,25 @@ const maxMistaken = 64
 // offered tool, are text, byte for byte.
 //
 // To return such a call as text, raw stores the text that the parser has read and not returned, which begins with the call. Its first
-// rune is returned as text, and a new parser reads the rest.
+// rune is returned as text, and a new parser reads the rest: of "<f>{}</f>", if no tool f is offered, "<" is text, and "f>{}</f>" is read
+// again.
 type leaks struct {
-	r        *reading
-	raw      []byte // text that the parser has read and not returned
-	open     bool   // a call of an offered tool is open
-	closed   bool   // a call has ended, and no text has followed
-	mistaken int    // number of marks that opened no call
-	off      bool   // the rest of the turn is text: mistaken exceeds maxMistaken
-	bad      []byte // text of an unreadable call, buffered until its name is known
+	r          *reading
+	raw        []byte // text that the parser has read and not returned
+	inCall     bool   // a call of an offered tool is open
+	afterCall  bool   // a call has ended, and no text has followed
+	mistaken   int    // number of marks that opened no call
+	allText    bool   // the rest of the turn is text: mistaken exceeds maxMistaken
+	unreadable []byte // text of an unreadable call, buffered until its name is known
 }
 
-// maxBad is the maximal length of bad, in bytes; further text is not buffered.
-const maxBad = 64 << 10
+// maxUnreadable is the maximal length of unreadable, in bytes; further text is not buffered.
+const maxUnreadable = 64 << 10
 
 // read passes text to the parser, in pieces that end where a call may end, so that raw contains no text from before a call.
 func (l *leaks) read(text string) {
 	for text != "" && !l.r.stopped {
-		if l.off {
+		if l.allText {
 			l.r.yieldParsed(&lathe.Delta{Kind: lathe.DeltaText, Text: text})
 			return
 		}
@@ -44,7 +45,7 @@ func (l *leaks) read(text string) {
 		}
 		piece := text[:n]
 		text = text[n:]
-		if l.open {
+		if l.inCall {
 			l.raw = l.raw[:0]
 		}
 		l.raw = append(l.raw, piece...)
@@ -56,7 +57,7 @@ func (l *leaks) read(text string) {
 
 // flush ends the text.
 func (l *leaks) flush() {
-	for !l.off && !l.r.stopped {
+	for !l.allText && !l.r.stopped {
 		deltas, _ := l.r.parser.Flush(nil) // the deltas report the same as the error
 		again, mistaken := l.yieldUntilMistake(deltas)
 		if !mistaken {
@@ -74,28 +75,28 @@ func (l *leaks) yieldUntilMistake(deltas []lathe.Delta) (again string, mistaken 
 		switch d.Kind {
 		case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary:
 			l.consume(d.Text)
-			if d.Unreadable && len(l.bad)+len(d.Text) <= maxBad {
-				l.bad = append(l.bad, d.Text...)
+			if d.Unreadable && len(l.unreadable)+len(d.Text) <= maxUnreadable {
+				l.unreadable = append(l.unreadable, d.Text...)
 				continue
 			}
-			l.yieldBad(lathe.Delta{Kind: lathe.DeltaText})
+			l.yieldUnreadable(lathe.Delta{Kind: lathe.DeltaText})
 			d.Unreadable = false
 		case lathe.DeltaCallStart:
 			if !l.offered(d.Name) {
 				return l.giveUp(), true
 			}
-			l.open = true
+			l.inCall = true
 		case lathe.DeltaCallEnd:
-			l.open, l.closed = false, true
+			l.inCall, l.afterCall = false, true
 			if i == len(deltas)-1 {
 				l.raw = l.raw[:0]
 			}
 		case lathe.DeltaParseError:
 			if d.Index < 0 && !l.offered(d.Name) {
-				l.yieldBad(lathe.Delta{Kind: lathe.DeltaText})
+				l.yieldUnreadable(lathe.Delta{Kind: lathe.DeltaText})
 				continue
 			}
-			l.yieldBad(lathe.Delta{Kind: lathe.DeltaText, Unreadable: true})
+			l.yieldUnreadable(lathe.Delta{Kind: lathe.DeltaText, Unreadable: true})
 		}
 		l.r.yieldParsed(d)
 		if l.r.stopped {
@@ -105,23 +106,22 @@ func (l *leaks) yieldUntilMistake(deltas []lathe.Delta) (again string, mistaken 
 	return "", false
 }
 
-// yieldBad yields the buffered text of an unreadable call as d: Unreadable if the call names an offered tool, else ordinary text.
-func (l *leaks) yieldBad(d lathe.Delta) {
-	if len(l.bad) > 0 {
-		d.Text = string(l.bad)
+// yieldUnreadable yields the buffered text of an unreadable call as d: Unreadable if the call names an offered tool, else ordinary text.
+func (l *leaks) yieldUnreadable(d lathe.Delta) {
+	if len(l.unreadable) > 0 {
+		d.Text = string(l.unreadable)
 		l.r.yieldParsed(&d)
-		l.bad = l.bad[:0]
+		l.unreadable = l.unreadable[:0]
 	}
 }
 
 // consume removes text, which the parser returned, from raw.
 func (l *leaks) consume(text string) {
-	find := bytes.Index
-	if l.closed { // the same text may be part of the call
-		find = bytes.LastIndex
+	at := bytes.Index(l.raw, []byte(text))
+	if l.afterCall { // the same text may be part of the call before it
+		at = bytes.LastIndex(l.raw, []byte(text))
 	}
-	at := find(l.raw, []byte(text))
-	l.closed = false
+	l.afterCall = false
 	if at >= 0 {
 		l.raw = append(l.raw[:0], l.raw[at+len(text):]...)
 	}
@@ -131,11 +131,11 @@ func (l *leaks) consume(text string) {
 func (l *leaks) giveUp() string {
 	l.mistaken++
 	rest := string(l.raw)
-	l.raw, l.closed = l.raw[:0], false
+	l.raw, l.afterCall = l.raw[:0], false
 	l.r.opts.ThinkingStartsOpen = false // otherwise the call would have been part of the thought
 	l.r.parser = l.r.newParser()
 	if l.mistaken > maxMistaken {
-		l.off = true
+		l.allText = true
 		return rest
 	}
 	_, n := utf8.DecodeRuneInString(rest)

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"errors"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -23,17 +22,13 @@ type loading struct {
 // attempts returns the number of attempts that the wait counts as: 1 for any number of polls.
 func (l *loading) attempts() int { return min(l.polls, 1) }
 
-// wait returns the pause before the next request. It returns false if the call does not wait, because the failure is another one, or
-// Timeouts.Loading has passed. Once the server has reported that it loads the model, a refused connection is part of the wait,
+// wait returns the pause before the next request. It returns false if the call does not wait, because the failure is another one, or the
+// limit has passed. Once the server has reported that it loads the model, a refused connection is part of the wait,
 // because a server that restarts accepts none for a moment.
-func (l *loading) wait(v *modelCall, a *attempt, err *lathe.Error) (time.Duration, bool) {
-	var up *lathe.UpstreamError
-	limit := v.c.opts.Timeouts.Loading
-	if limit <= 0 || a.visible || !errors.As(err, &up) {
-		return 0, false
-	}
+func (l *loading) wait(limit time.Duration, up *lathe.UpstreamError) (time.Duration, bool) {
 	started := !l.until.IsZero()
-	if up.Kind != lathe.UpstreamLoading && !(started && up.Kind == lathe.UpstreamAborted && up.Retryable) {
+	restarts := started && up.Kind == lathe.UpstreamAborted && up.Retryable
+	if limit <= 0 || up.Kind != lathe.UpstreamLoading && !restarts {
 		return 0, false
 	}
 	now := time.Now()

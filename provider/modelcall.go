@@ -26,24 +26,25 @@ const endTime = 10 * time.Second
 
 // A modelCall is one call of Generate: its request, its state and its deadline.
 type modelCall struct {
-	c *Chat
+	chat *Chat
 
+	// The request of the next attempt; set by encodeRequest:
 	url     *url.URL // of the request
 	request *payload // the body of the request
 	encode  wire.EncodeOptions
-	without []string      // features that the server refused during this call
 	dropped []string      // paths of what the request omits
 	scratch lathe.Request // the request that is encoded
 	short   bool          // the request has short ids of calls
 	raw     bool          // the request is the client's own bytes: no message was encoded
 	betas   []string      // beta features of the request
 
+	without  []string  // features that the server refused during this call
 	deadline time.Time // of the first delta; zero if none exists
 }
 
 // startClock sets the deadline of the first delta (client_timeout).
 func (v *modelCall) startClock() {
-	if d := v.c.opts.Timeouts.Client; d > 0 {
+	if d := v.chat.opts.Timeouts.Client; d > 0 {
 		v.deadline = time.Now().Add(d)
 	}
 }
@@ -51,10 +52,10 @@ func (v *modelCall) startClock() {
 // generate makes a model call, with its retries, and yields its deltas.
 func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func(lathe.Delta, error) bool) {
 	if ctx.Err() != nil {
-		yield(lathe.Delta{}, v.c.cancelled(ctx))
+		yield(lathe.Delta{}, v.chat.cancelled(ctx))
 		return
 	}
-	if req.Relay != nil && req.Relay.Wire != v.c.wire.Wire() {
+	if req.Relay != nil && req.Relay.Wire != v.chat.wire.Wire() {
 		own := *req
 		own.Relay, req = nil, &own
 	}
@@ -67,53 +68,78 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 	turn := pausedTurn{relayed: req.Relay != nil}
 	for n := 1; ; n++ {
 		continues := turn.whole != nil
-		a := attempt{v: v, answer: v.c.wire.NewAssembler(&v.c.assemble), lead: v.lead(req), yield: yield, relay: req.Relay, visible: continues, continues: continues, yielded: turn.delta}
+		a := attempt{call: v, answer: v.chat.wire.NewAssembler(&v.chat.assemble), lead: v.lead(req), yield: yield, relay: req.Relay,
+			visible: continues, continues: continues, yielded: turn.delta}
 		err := a.run(ctx)
-		v.c.log(ctx, n, &a, err)
-		switch {
-		case a.stopped:
+		v.chat.log(ctx, n, &a, err)
+		if a.stopped {
 			return
-		case err == nil && !v.endAnswer(req, &a, &turn):
-			return
-		case err == nil:
-			continue
 		}
-		if v.shortenIDs(req, &a, err) || v.retryWithoutFeature(req, &a) {
-			if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err}}, nil) {
-				return
+		if err == nil {
+			if v.endAnswer(req, &a, &turn) {
+				continue
 			}
-			n-- // not one of Retry.Attempts, because the server would refuse the same request each time
-			continue
+			return
 		}
-		wait, loads := load.wait(v, &a, err)
-		again := loads
-		if !loads {
-			wait, again = v.retry(n-load.attempts(), &a, err)
-		}
-		if !again {
+		how, wait := v.repeat(req, &a, n, &load, err)
+		if how == notRepeated {
 			yield(lathe.Delta{}, turn.failed(err))
 			return
 		}
-		if loads && load.polls > 1 { // one DeltaRetry for all requests of the wait
-			n--
-		} else if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err, Wait: wait}}, nil) {
+		isPoll := how == whileLoading && load.polls > 1 // one DeltaRetry for all requests of the wait
+		if !isPoll && !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err, Wait: wait}}, nil) {
 			return
+		}
+		switch { // what does not count as an attempt
+		case how == withChangedRequest:
+			n--
+			continue
+		case isPoll:
+			n--
 		}
 		if reconnect.Wait(ctx, wait) != nil {
-			yield(lathe.Delta{}, v.c.cancelled(ctx))
+			yield(lathe.Delta{}, v.chat.cancelled(ctx))
 			return
 		}
-		if loads {
+		if how == whileLoading {
 			v.startClock() // loading the model does not count
 		}
 	}
 }
 
+// A repetition is how a call is repeated after a failed attempt.
+type repetition uint8
+
+const (
+	notRepeated        repetition = iota
+	withChangedRequest            // at once: the server would refuse the same request each time
+	whileLoading                  // after a pause, because the server loads the model
+	afterPause                    // as Retry says
+)
+
+// repeat returns how the call is repeated after attempt n failed with err, and the pause before the next attempt.
+func (v *modelCall) repeat(req *lathe.Request, a *attempt, n int, load *loading, err *lathe.Error) (repetition, time.Duration) {
+	if v.shortenIDs(req, a, err) || v.retryWithoutFeature(req, a) {
+		return withChangedRequest, 0
+	}
+	var up *lathe.UpstreamError
+	if a.visible || !errors.As(err, &up) {
+		return notRepeated, 0
+	}
+	if wait, loads := load.wait(v.chat.opts.Timeouts.Loading, up); loads {
+		return whileLoading, wait
+	}
+	if wait, again := v.retry(n-load.attempts(), up); again {
+		return afterPause, wait
+	}
+	return notRepeated, 0
+}
+
 // prepare checks the content of a request, unless it is relayed, and encodes it.
 func (v *modelCall) prepare(req *lathe.Request) error {
 	if req.Relay == nil || req.Relay.Request == nil {
-		row := takes(v.c, cmp.Or(req.Model, v.c.model), v.c.withheld())
-		if err := checkContent(v.c, &row, req.Messages); err != nil {
+		row := takes(v.chat, cmp.Or(req.Model, v.chat.model), v.chat.withheld())
+		if err := checkContent(v.chat, &row, req.Messages); err != nil {
 			return err
 		}
 	}
@@ -125,13 +151,13 @@ func (v *modelCall) prepare(req *lathe.Request) error {
 func (v *modelCall) endAnswer(req *lathe.Request, a *attempt, turn *pausedTurn) (again bool) {
 	v.recordRefusedFeatures()
 	v.complete(a.finish)
-	whole, again := turn.join(v.c, a.finish)
+	whole, again := turn.join(v.chat, a.finish)
 	if !again {
 		v.finish(req, whole, a.yield)
 		return false
 	}
 	turn.delta = a.yielded
-	more, err := turn.next(v.c, req)
+	more, err := turn.next(v.chat, req)
 	if err == nil {
 		err = v.encodeRequest(more)
 	}
@@ -155,10 +181,10 @@ func (v *modelCall) finish(req *lathe.Request, whole *lathe.Finish, yield func(l
 // complete adds to an answer the fields that its codec does not set.
 func (v *modelCall) complete(f *lathe.Finish) {
 	m := &f.Message
-	if w := v.c.wire.Wire(); m.Wire == "" && w != lathe.WireOpenAIChat {
+	if w := v.chat.wire.Wire(); m.Wire == "" && w != lathe.WireOpenAIChat {
 		m.Wire = w
 	}
-	if entry := v.c.opts.Entry; entry != "" {
+	if entry := v.chat.opts.Entry; entry != "" {
 		for i, p := range m.Parts {
 			if r, ok := p.(lathe.Reasoning); ok {
 				r.Entry = entry
@@ -186,14 +212,13 @@ func (v *modelCall) noteBindings(m *lathe.Message) {
 	}
 }
 
-// retry reports whether the call is repeated after attempt n failed with err, and after which pause.
-func (v *modelCall) retry(n int, a *attempt, err *lathe.Error) (time.Duration, bool) {
-	r := &v.c.opts.Retry
-	var up *lathe.UpstreamError
-	if a.visible || n >= r.Attempts || !errors.As(err, &up) || !up.Retryable {
+// retry reports whether the call is repeated after attempt n failed with up, and after which pause.
+func (v *modelCall) retry(n int, up *lathe.UpstreamError) (time.Duration, bool) {
+	r := &v.chat.opts.Retry
+	if n >= r.Attempts || !up.Retryable {
 		return 0, false
 	}
-	if up.Kind == lathe.UpstreamLoading && v.c.opts.Timeouts.Loading > 0 {
+	if up.Kind == lathe.UpstreamLoading && v.chat.opts.Timeouts.Loading > 0 {
 		return 0, false // load.wait has handled it
 	}
 	wait := up.RetryAfter

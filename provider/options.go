@@ -255,10 +255,8 @@ func (o *Options) header(codec wire.Upstream) (http.Header, error) {
 			if !o.Key.IsZero() {
 				return nil, fmt.Errorf("both a key and the header %s, which has the key, are set", keyName)
 			}
-			h[key] = []string{value.Reveal()}
-		default:
-			h[key] = []string{value.Reveal()}
 		}
+		h.Set(name, value.Reveal())
 	}
 	return h, nil
 }

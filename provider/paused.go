@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // defaultContinuations is the default of Limits.MaxContinuations.
@@ -76,11 +77,7 @@ func sumCosts(a, b *float64) *float64 {
 func sumFaults(a, b []lathe.Fault) []lathe.Fault {
 	sum := slices.Clone(a)
 	for _, f := range b {
-		if i := slices.IndexFunc(sum, func(x lathe.Fault) bool { return x.Kind == f.Kind }); i >= 0 {
-			sum[i].Count += f.Count
-		} else {
-			sum = append(sum, f)
-		}
+		sum = wire.CountFault(sum, f.Kind, f.Count)
 	}
 	return sum
 }

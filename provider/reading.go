@@ -12,25 +12,28 @@ import (
 // A reading converts a turn of a model that writes calls as text into a turn with calls: the dialect's parser reads the text, and all
 // other deltas pass unchanged.
 type reading struct {
+	// Set by newReading:
 	yield   func(lathe.Delta, error) bool
-	d       *dialect.Dialect  // the dialect of the model
-	native  bool              // only thinking and bare calls are parsed
-	opts    dialect.Options   // options of the parser
-	parser  dialect.Parser    // parser of the text
-	message dialect.Collector // the message of the parsed text
-	shown   visible.Stream    // the text that users see
-	dropped []string          // paths of what the request omits, in addition to those of the wire
-	leaks   *leaks            // nil, or only calls of offered tools count
-	deltas  []lathe.Delta     // scratch buffer for the deltas of the parser
-	seen    bool              // text arrived as deltas
-	stopped bool              // the consumer stopped the iteration
-
-	calls       int          // number of calls yielded
-	open        int          // index of the parser's open call
-	nativeCalls []nativeCall // calls that the server itself returned
-	written     string       // the dialect of the calls in an open thought; "": no call was found there
+	dialect *dialect.Dialect // the dialect of the model
+	native  bool             // only thinking and bare calls are parsed
+	leaks   *leaks           // nil, or only calls of offered tools count
+	dropped []string         // paths of what the request omits, in addition to those of the wire
 	// deprecatedParser is a second parser that counts deprecated syntax; nil if that syntax is allowed or does not exist.
 	deprecatedParser dialect.Parser
+
+	opts    dialect.Options   // options of parser
+	parser  dialect.Parser    // parser of the text that follows
+	message dialect.Collector // the message of the parsed text
+	shown   visible.Stream    // the text that users see
+	deltas  []lathe.Delta     // scratch buffer for the deltas of the parser
+	sawText bool              // text arrived as deltas
+	stopped bool              // the consumer stopped the iteration
+
+	// The calls of the turn, those of the server itself and those in its text, which share one numbering:
+	calls          int          // number of calls yielded
+	openCall       int          // index of the parser's open call
+	nativeCalls    []nativeCall // calls that the server itself returned
+	thoughtDialect string       // the dialect of the calls in an open thought; "": no call was found there
 
 	// Numbers of calls for Faults:
 	deprecated int // in deprecated syntax
@@ -43,7 +46,7 @@ func (r *reading) newParser() dialect.Parser {
 	if r.native {
 		return dialect.NewThink(&r.opts)
 	}
-	return r.d.NewParser(&r.opts)
+	return r.dialect.NewParser(&r.opts)
 }
 
 // A nativeCall maps the index of a native call to the index in the yielded turn.
@@ -52,7 +55,7 @@ type nativeCall struct{ in, out int }
 func newReading(t *textModel, d *dialect.Dialect, opts dialect.Options, yield func(lathe.Delta, error) bool) *reading {
 	opts.AllowDeprecatedSyntax, opts.Rand = t.opts.AllowDeprecatedSyntax, t.opts.Rand
 	opts.ThinkingStartsOpen, opts.BareCalls = t.opts.ThinkingStartsOpen, t.opts.BareCalls
-	r := &reading{yield: yield, d: d, native: t.native, opts: opts}
+	r := &reading{yield: yield, dialect: d, native: t.native, opts: opts}
 	r.parser = r.newParser()
 	r.shown.ShowUnreadable = t.opts.ShowUnreadableCalls
 	hasDeprecated := d.Name() == "tags" || d.Name() == "auto"
@@ -70,10 +73,10 @@ func newReading(t *textModel, d *dialect.Dialect, opts dialect.Options, yield fu
 func (r *reading) take(d *lathe.Delta) bool {
 	switch d.Kind {
 	case lathe.DeltaText:
-		r.seen = true
+		r.sawText = true
 		r.read(d.Text)
 	case lathe.DeltaReasoning:
-		r.separated(d.Text)
+		r.closeThinking(d.Text)
 		r.pass(*d)
 	case lathe.DeltaCallStart:
 		r.nativeCalls = append(r.nativeCalls, nativeCall{d.Index, r.calls})
@@ -95,9 +98,9 @@ func (r *reading) take(d *lathe.Delta) bool {
 	return !r.stopped
 }
 
-// separated handles reasoning that the server separates from the text: no part of the text is thinking in such a turn.
-func (r *reading) separated(text string) {
-	if r.opts.ThinkingStartsOpen && !r.seen && text != "" {
+// closeThinking handles reasoning that the server separates from the text: no part of the text is thinking in such a turn.
+func (r *reading) closeThinking(text string) {
+	if r.opts.ThinkingStartsOpen && !r.sawText && text != "" {
 		r.opts.ThinkingStartsOpen = false
 		r.parser = r.newParser()
 	}
@@ -147,10 +150,10 @@ func (r *reading) yieldAll(deltas []lathe.Delta) {
 func (r *reading) yieldParsed(d *lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaCallStart:
-		r.message.Dialect = r.chosen()
-		r.open = r.calls
+		r.message.Dialect = r.callDialect()
+		r.openCall = r.calls
 		r.calls++
-		d.Index = r.open
+		d.Index = r.openCall
 		if d.Deprecated {
 			r.deprecated++
 		}
@@ -158,11 +161,11 @@ func (r *reading) yieldParsed(d *lathe.Delta) {
 			r.recovered++
 		}
 	case lathe.DeltaCallArgs, lathe.DeltaCallEnd:
-		d.Index = r.open
+		d.Index = r.openCall
 	case lathe.DeltaParseError:
-		r.message.Dialect = r.chosen()
+		r.message.Dialect = r.callDialect()
 		if d.Index >= 0 {
-			d.Index = r.open
+			d.Index = r.openCall
 		}
 	}
 	r.shown.Mark(d)
@@ -170,10 +173,10 @@ func (r *reading) yieldParsed(d *lathe.Delta) {
 	r.shown.Pass(d, r.pass)
 }
 
-// chosen returns the name of the dialect of the calls; "" if it is not known.
-func (r *reading) chosen() string {
-	if r.written != "" {
-		return r.written
+// callDialect returns the name of the dialect of the calls; "" if it is not known.
+func (r *reading) callDialect() string {
+	if r.thoughtDialect != "" {
+		return r.thoughtDialect
 	}
 	if c, ok := r.parser.(dialect.Chooser); ok && c.Chosen() != "" {
 		return c.Chosen()
@@ -181,7 +184,7 @@ func (r *reading) chosen() string {
 	if r.native {
 		return ""
 	}
-	return r.d.Name()
+	return r.dialect.Name()
 }
 
 // flush ends the text, and yields what the parser buffered.
@@ -194,14 +197,29 @@ func (r *reading) flush() {
 	r.yieldAll(r.deltas)
 }
 
-// broken ends a turn that failed: it yields the buffered text, then err.
-func (r *reading) broken(err error) {
-	if r.seen {
+// fail ends a turn that failed: it yields the buffered text, then err.
+func (r *reading) fail(err error) {
+	if r.sawText {
 		r.flush()
 		r.shown.End(r.pass)
 	}
 	if !r.stopped {
 		r.yield(lathe.Delta{}, err)
+	}
+}
+
+// readMessage reads the text of a complete message.
+func (r *reading) readMessage(m *lathe.Message) {
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Reasoning:
+			r.closeThinking(p.Text)
+		case lathe.Text:
+			if !p.Commentary {
+				r.read(p.Text)
+			}
+		default: // not text
+		}
 	}
 }
 
@@ -211,18 +229,8 @@ func (r *reading) finish(of *lathe.Finish) {
 	if of != nil {
 		f = *of
 	}
-	if !r.seen { // a server that does not stream
-		for _, p := range f.Message.Parts {
-			switch p := p.(type) {
-			case lathe.Reasoning:
-				r.separated(p.Text)
-			case lathe.Text:
-				if !p.Commentary {
-					r.read(p.Text)
-				}
-			default: // not text
-			}
-		}
+	if !r.sawText { // a server that does not stream
+		r.readMessage(&f.Message)
 	}
 	r.flush()
 	r.takeThought(&f)
@@ -231,17 +239,12 @@ func (r *reading) finish(of *lathe.Finish) {
 		return
 	}
 	f.Message.Parts = visible.ReplaceText(f.Message.Parts, r.message.Message().Parts, r.leaks != nil || r.native)
-	calls := len(f.Message.Calls())
-	switch f.Reason {
-	case lathe.FinishLength, lathe.FinishContentFilter:
-	case lathe.FinishToolCalls:
-		if calls == 0 {
-			f.Reason = lathe.FinishStop
-		}
-	default:
-		if calls > 0 {
-			f.Reason = lathe.FinishToolCalls
-		}
+	isCut := f.Reason == lathe.FinishLength || f.Reason == lathe.FinishContentFilter
+	switch hasCalls := len(f.Message.Calls()) > 0; {
+	case hasCalls && !isCut:
+		f.Reason = lathe.FinishToolCalls
+	case !hasCalls && f.Reason == lathe.FinishToolCalls:
+		f.Reason = lathe.FinishStop
 	}
 	f.Faults = r.faults(f.Faults)
 	if len(r.dropped) > 0 {
@@ -256,24 +259,15 @@ func (r *reading) faults(given []lathe.Fault) []lathe.Fault {
 	out := slices.Clip(given)
 	if c, ok := r.parser.(dialect.Counter); ok {
 		a := c.Anomalies()
-		if a.ToolName > 0 {
-			out = append(out, lathe.Fault{Kind: "name_repaired", Count: a.ToolName})
-		}
+		out = wire.CountFault(out, "name_repaired", a.ToolName)
 		for stage, n := range a.ParseErrors() {
-			out = append(out, lathe.Fault{Kind: "harmony_parse_error." + stage, Count: n})
+			out = wire.CountFault(out, "harmony_parse_error."+stage, n)
 		}
 		for kind, n := range a.UnexpectedOrder() {
-			out = append(out, lathe.Fault{Kind: "harmony_unexpected_order." + kind, Count: n})
+			out = wire.CountFault(out, "harmony_unexpected_order."+kind, n)
 		}
 	}
-	if r.deprecated > 0 {
-		out = append(out, lathe.Fault{Kind: "deprecated_syntax", Count: r.deprecated})
-	}
-	if r.inThought > 0 {
-		out = append(out, lathe.Fault{Kind: faultOpenThought, Count: r.inThought})
-	}
-	if r.recovered > 0 {
-		out = append(out, lathe.Fault{Kind: "leaked_call", Count: r.recovered})
-	}
-	return out
+	out = wire.CountFault(out, "deprecated_syntax", r.deprecated)
+	out = wire.CountFault(out, faultOpenThought, r.inThought)
+	return wire.CountFault(out, "leaked_call", r.recovered)
 }

@@ -14,7 +14,7 @@ func (v *modelCall) shortenIDs(req *lathe.Request, a *attempt, err *lathe.Error)
 	if v.short || a.visible || v.raw || !refusesIDs(err) {
 		return false
 	}
-	v.c.shortIDs.Store(true)
+	v.chat.shortIDs.Store(true)
 	return v.encodeRequest(req) == nil && v.short
 }
 
@@ -27,7 +27,7 @@ func (v *modelCall) retryWithoutFeature(req *lathe.Request, a *attempt) bool {
 	if a.visible || a.refusal == nil {
 		return false
 	}
-	feature := refusedFeature(v.c.wire, a.refusal)
+	feature := refusedFeature(v.chat.wire, a.refusal)
 	if feature == "" || slices.Contains(v.encode.Without, feature) || len(v.encode.Without) >= maxRefused {
 		return false
 	}
@@ -42,7 +42,7 @@ func (v *modelCall) retryWithoutFeature(req *lathe.Request, a *attempt) bool {
 // recordRefusedFeatures makes all later requests omit the features that the server refused. It is called once the server has answered a
 // request without them: an error alone does not prove a refusal, because it may quote words of the request.
 func (v *modelCall) recordRefusedFeatures() {
-	for known := v.c.refused.Load(); len(v.without) > 0; known = v.c.refused.Load() {
+	for known := v.chat.refused.Load(); len(v.without) > 0; known = v.chat.refused.Load() {
 		var now []string
 		if known != nil {
 			now = slices.Clone(*known)
@@ -55,7 +55,7 @@ func (v *modelCall) recordRefusedFeatures() {
 				now = append(now, feature)
 			}
 		}
-		if v.c.refused.CompareAndSwap(known, &now) {
+		if v.chat.refused.CompareAndSwap(known, &now) {
 			return
 		}
 	}

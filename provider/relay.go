@@ -28,7 +28,7 @@ var opening = map[string]bool{"response.created": true, "response.in_progress": 
 
 // opens reports whether the event contains nothing of the answer.
 func (a *attempt) opens(event string, deltas []lathe.Delta) bool {
-	if a.v.c.wire.Wire() != lathe.WireOpenAIChat && !opening[event] {
+	if a.call.chat.wire.Wire() != lathe.WireOpenAIChat && !opening[event] {
 		return false
 	}
 	return !slices.ContainsFunc(deltas, func(d lathe.Delta) bool { return d.Kind != lathe.DeltaText || d.Text != "" })

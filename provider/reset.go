@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -163,23 +164,29 @@ func durationUnit(word string) time.Duration {
 
 // quotaReset returns the time until the reset of the limit that is used up, from the headers whose names begin with f.name. If several
 // limits are used up, it is the latest reset; if the headers do not say which is, the earliest.
-func quotaReset(h http.Header, f *resetForm, now time.Time) (wait time.Duration) {
-	used := false
+//
+//	X-Ratelimit-Remaining-Requests: 0
+//	X-Ratelimit-Reset-Requests: 1m20s
+func quotaReset(h http.Header, f *resetForm, now time.Time) time.Duration {
+	var latest, earliest time.Duration // of the limits that are used up, and of those of which that is not known
 	for name, v := range h {
 		limit, is := strings.CutPrefix(name, f.name)
 		if !is || len(v) == 0 {
 			continue
 		}
-		if left, err := strconv.ParseFloat(h.Get("X-Ratelimit-Remaining"+limit), 64); err == nil && left > 0 {
-			continue // this limit is not used up
+		remaining := h.Get("X-Ratelimit-Remaining" + limit)
+		if left, err := strconv.ParseFloat(remaining, 64); err == nil && left > 0 {
+			continue
 		}
 		reset := max(leadingDuration(v[0]), waitIn(v[0], f.unit, now))
-		empty := h.Get("X-Ratelimit-Remaining"+limit) == "0"
 		switch {
 		case reset <= 0:
-		case empty && (!used || reset > wait), !empty && !used && (wait == 0 || reset < wait):
-			wait, used = reset, empty
+			continue
+		case remaining == "0":
+			latest = max(latest, reset)
+		case earliest == 0 || reset < earliest:
+			earliest = reset
 		}
 	}
-	return wait
+	return cmp.Or(latest, earliest)
 }

@@ -52,11 +52,11 @@ func (r *reading) takeThought(f *lathe.Finish) {
 	if thought == "" {
 		thought = thoughtAlone(f)
 	}
-	calls := r.d.CallsInThought(thought, &r.opts)
+	calls := r.dialect.CallsInThought(thought, &r.opts)
 	r.inThought += len(calls)
 	for i := range calls {
 		c := &calls[i]
-		r.written = c.Dialect
+		r.thoughtDialect = c.Dialect
 		r.yieldParsed(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: c.ID, Name: c.Name})
 		r.yieldParsed(&lathe.Delta{Kind: lathe.DeltaCallArgs, Text: c.Arguments})
 		r.yieldParsed(&lathe.Delta{Kind: lathe.DeltaCallEnd})
@@ -66,7 +66,7 @@ func (r *reading) takeThought(f *lathe.Finish) {
 // thoughtCalls appends to an answer the calls in an open thought, and returns their deltas. It is for servers with native calls, which
 // read these calls as reasoning. The first mark in the thought selects their dialect.
 func (v *modelCall) thoughtCalls(req *lathe.Request, f *lathe.Finish) []lathe.Delta {
-	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone || req.Relay != nil || v.c.wire.Wire() != lathe.WireOpenAIChat {
+	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone || req.Relay != nil || v.chat.wire.Wire() != lathe.WireOpenAIChat {
 		return nil
 	}
 	d, _ := dialect.Lookup("auto")

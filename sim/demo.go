@@ -156,22 +156,38 @@ func clauses(prompt string) []string {
 			}
 		case c == '"' || c == '`':
 			quote = c
-		case c == '?' || c == '!' || c == ';' || c == '\n':
+		case endsSentence(prompt[i:]):
 			cut(i, i+1)
-		case c == '.' && (i+1 == len(prompt) || prompt[i+1] == ' '):
-			cut(i, i+1)
-		case c == ' ':
-			for _, sep := range []string{" and then ", " and ", " then "} {
-				if hasFoldPrefix(prompt[i:], sep) && startsClause(prompt[i+len(sep):]) {
-					cut(i, i+len(sep))
-					i += len(sep) - 2
-					break
-				}
+		default:
+			if sep := separator(prompt[i:]); sep != "" {
+				cut(i, i+len(sep))
+				i += len(sep) - 1
 			}
 		}
 	}
 	cut(len(prompt), len(prompt))
 	return out
+}
+
+// endsSentence reports whether text begins with the end of a sentence.
+func endsSentence(text string) bool {
+	switch text[0] {
+	case '?', '!', ';', '\n':
+		return true
+	case '.':
+		return len(text) == 1 || text[1] == ' '
+	}
+	return false
+}
+
+// separator returns the words between two clauses with which text begins; "" if it begins with others.
+func separator(text string) string {
+	for _, sep := range []string{" and then ", " and ", " then "} {
+		if hasFoldPrefix(text, sep) && startsClause(text[len(sep):]) {
+			return sep
+		}
+	}
+	return ""
 }
 
 // startsClause reports whether rest begins with a word of clauseOpeners.

@@ -14,14 +14,6 @@ import (
 // This file is the part of a simulated model that reads and writes calls as text, as a model without native calls does: readText reads the
 // tools, calls and results in the text of a request, and writeText writes the calls of the answer.
 
-// unknownDialectError is the error for a simulated model with the name of a dialect that does not exist.
-type unknownDialectError struct{ Name string }
-
-// Error returns a text that lists the dialects.
-func (e *unknownDialectError) Error() string {
-	return fmt.Sprintf("no dialect %q for a simulated model; there are %s", e.Name, strings.Join(writable(), ", "))
-}
-
 // writable returns the dialects that a model can write: all but auto, which only selects a parser.
 func writable() []string {
 	return slices.DeleteFunc(dialect.Names(), func(name string) bool { return name == "auto" })
@@ -31,7 +23,7 @@ func findDialect(name string) (*dialect.Dialect, error) {
 	if d, ok := dialect.Lookup(name); ok && slices.Contains(writable(), name) {
 		return d, nil
 	}
-	return nil, &unknownDialectError{name}
+	return nil, fmt.Errorf("no dialect %q for a simulated model; there are %s", name, strings.Join(writable(), ", "))
 }
 
 // readText returns req with the tools, calls and results that its text contains as parts. Tools, calls and results that are parts already
@@ -117,20 +109,35 @@ func readResults(d *dialect.Dialect, text string, open []writtenCall) []lathe.Me
 	return out
 }
 
-// probes are contents with which a result is written to find its markup: one is JSON, for dialects that write JSON results unquoted, and
-// one is text.
-var probes = []string{`{"probe":7}`, "probe7"}
+// Contents with which a result is written to find its markup: dialects may write JSON without quotes.
+const (
+	jsonProbe = `{"probe":7}`
+	textProbe = "probe7"
+)
 
+// readResult returns the content of the result of c, which is in text, and the text after it.
 func readResult(d *dialect.Dialect, text string, c *writtenCall) (content, rest string, ok bool) {
 	for _, failed := range []bool{false, true} {
-		for _, probe := range probes {
+		for _, probe := range []string{jsonProbe, textProbe} {
 			r := lathe.ToolResult{CallID: c.textID, Name: c.Name, Content: probe, IsError: failed}
 			before, after, whole := strings.Cut(string(d.AppendResult(nil, r)), probe)
 			_, tail, found := strings.Cut(text, before)
 			if !whole || !found {
 				continue
 			}
-			if content, rest, ok = upTo(tail, before, after, probe[0] == '{'); ok {
+			switch {
+			case strings.HasSuffix(before, `"`):
+				content, rest, ok = cutJSON(`"` + tail)
+				content = rawjson.Text([]byte(content))
+			case probe == jsonProbe:
+				content, rest, ok = cutJSON(tail)
+				ok = ok && strings.HasPrefix(rest, after)
+			case strings.TrimSpace(after) == "":
+				content, rest, ok = strings.TrimSpace(tail), "", true
+			default:
+				content, rest, ok = strings.Cut(tail, after)
+			}
+			if ok {
 				return content, rest, true
 			}
 		}
@@ -138,27 +145,10 @@ func readResult(d *dialect.Dialect, text string, c *writtenCall) (content, rest 
 	return "", "", false
 }
 
-// upTo returns the content of a result at the beginning of text, up to the markup after it, and the text that follows.
-func upTo(text, before, after string, isJSON bool) (content, rest string, ok bool) {
-	if strings.HasSuffix(before, `"`) {
-		raw := []byte(`"` + text)
-		end, err := rawjson.Scan(raw, 0)
-		if err != nil {
-			return "", "", false
-		}
-		return rawjson.Text(raw[:end]), text[end-1:], true
-	}
-	if isJSON {
-		end, err := rawjson.Scan([]byte(text), 0)
-		if err != nil || !strings.HasPrefix(text[end:], after) {
-			return "", "", false
-		}
-		return text[:end], text[end:], true
-	}
-	if strings.TrimSpace(after) == "" {
-		return strings.TrimSpace(text), "", true
-	}
-	return strings.Cut(text, after)
+// cutJSON returns the JSON value at the beginning of text, and the text after it. ok is false if text does not begin with one.
+func cutJSON(text string) (value, rest string, ok bool) {
+	end, err := rawjson.Scan([]byte(text), 0)
+	return text[:end], text[end:], err == nil
 }
 
 // readTools returns the definitions of tools in the system text, in one of three forms: the scaffold, a TypeScript namespace, or JSON
@@ -240,16 +230,14 @@ func writeText(d *dialect.Dialect, t *Turn) {
 		t.Reasoning = ""
 	}
 	for i, c := range t.Calls {
+		call := string(d.AppendCall(nil, c))
 		switch {
-		case text == "":
+		case harmony && text == "":
+			call = strings.TrimPrefix(call, "assistant") // the prompt contains it
 		case harmony:
 			text += "<|start|>"
-		case i == 0:
+		case i == 0 && text != "":
 			text += "\n"
-		}
-		call := string(d.AppendCall(nil, c))
-		if harmony && text == "" {
-			call = strings.TrimPrefix(call, "assistant") // the prompt contains it
 		}
 		if c.Incomplete {
 			call = call[:runeCut(call, len(call)*2/3)]

@@ -277,34 +277,35 @@ var idMissing = each(func(_ lathe.Wire, e *streamed) {
 
 // interleave alternates the pieces of consecutive calls, as if the model wrote the calls in parallel: a1 a2 a3 b1 b2 becomes a1 b1 a2 b2 a3.
 func interleave(w lathe.Wire, events []streamed) []streamed {
-	var queues [][]streamed // the pieces of each call
-	var indexes []int       // the index on the wire of each call
-	from, to := -1, -1      // range of events with the calls
+	type call struct {
+		index  int // on the wire
+		pieces []streamed
+	}
+	var calls []call
+	from, to := len(events), 0 // range of events with the calls
+	longest := 0               // number of pieces of the call with the most pieces
 	for i := range events {
 		e := &events[i]
-		k := slices.Index(indexes, e.indexOf())
+		index := e.indexOf()
+		k := slices.IndexFunc(calls, func(c call) bool { return c.index == index })
 		if e.beginsCall() {
-			k = len(indexes)
-			indexes, queues = append(indexes, e.indexOf()), append(queues, nil)
+			k, calls = len(calls), append(calls, call{index: index})
 		}
 		if k < 0 {
 			continue
 		}
-		if from < 0 {
-			from = i
-		}
-		to = i + 1
-		queues[k] = append(queues[k], *e)
+		from, to = min(from, i), i+1
+		calls[k].pieces = append(calls[k].pieces, *e)
+		longest = max(longest, len(calls[k].pieces))
 	}
-	if from < 0 {
+	if len(calls) == 0 {
 		return events
 	}
 	var mixed []streamed
-	for left := true; left; {
-		left = false
-		for k := range queues {
-			if len(queues[k]) > 0 {
-				mixed, queues[k], left = append(mixed, queues[k][0]), queues[k][1:], true
+	for n := range longest {
+		for _, c := range calls {
+			if n < len(c.pieces) {
+				mixed = append(mixed, c.pieces[n])
 			}
 		}
 	}

@@ -114,7 +114,7 @@ var faults = []Fault{
 	chatFault("text-after-calls", "text after the calls", style{textAfter: true}),
 	chatFault("text-with-calls", "text and calls in one delta", style{textWith: true}),
 	{Name: "finish-stop", Does: "finish_reason stop with calls", style: &style{finish: "stop"}, edit: stopReason("end_turn"), Wires: chatAndMessages},
-	chatFault("finish-empty", "finish_reason is the empty string", style{finish: "\x00"}),
+	chatFault("finish-empty", "finish_reason is the empty string", style{finish: noFinish}),
 	chatFault("finish-end-turn", "finish_reason end_turn", style{finish: "end_turn"}),
 	{Name: "finish-tool-calls", Does: "finish_reason tool_calls without calls", style: &style{finish: "tool_calls"}, edit: stopReason("tool_use"), Wires: chatAndMessages},
 	chatFault("finish-twice", "two chunks with a finish_reason", style{finishTwice: true}),
@@ -175,9 +175,7 @@ func chatFault(name, does string, s style) Fault {
 }
 
 func oneCall(_ *lathe.Request, t *Turn) {
-	if len(t.Calls) > 1 {
-		t.Calls = t.Calls[:1]
-	}
+	t.Calls = t.Calls[:min(len(t.Calls), 1)]
 }
 
 // thought is the reasoning of a model that thinks, for every request.

@@ -119,78 +119,83 @@ func fillObject(schema []byte, src *source, depth int) []byte {
 	return object.Lit("}")
 }
 
-// value returns the JSON value of p. ok is false if the clause offers none and p is optional.
+// value returns the JSON value of p. ok is false if p is left out: the clause offers no value and p is optional.
 func (s *source) value(p *parameter, depth int) (raw []byte, ok bool) {
-	text := func(v string) ([]byte, bool) { return rawjson.AppendQuote(nil, v), true }
-	if len(p.enum) > 0 {
-		for _, e := range p.enum {
-			if e != "" && strings.Contains(strings.ToLower(s.clause), strings.ToLower(e)) {
-				return text(e)
-			}
-		}
-		if p.required {
-			return text(p.enum[0])
-		}
-		return nil, false
-	}
-	if v, found := s.named(p.name); found && p.isText() {
-		return text(v)
-	}
-	switch p.kind {
-	case "number", "integer":
-		if len(s.numbers) > 0 {
-			n := s.numbers[0]
-			s.numbers = s.numbers[1:]
-			if p.kind == "integer" {
-				n, _, _ = strings.Cut(n, ".")
-			}
-			return []byte(n), true
-		}
-		return s.defaultOr(p, "0")
-	case "boolean":
-		return s.defaultOr(p, "true")
-	case "array":
+	switch {
+	case len(p.enum) > 0:
+		return s.choice(p)
+	case p.isText():
+		return s.text(p)
+	case p.kind == "boolean":
+		return p.defaultOr("true")
+	case p.kind == "array":
 		return s.array(p)
-	case "object":
-		if !p.required || depth >= maxFillDepth {
-			return s.defaultOr(p, "{}")
-		}
+	case p.kind == "object" && p.required && depth < maxFillDepth:
 		return fillObject(p.schema, s, depth+1), true
-	case "expression":
-		if e := arithmetic(s.clause); e != "" {
-			return text(e)
-		}
-	case "zone":
-		if z := zoneOf(s.clause); z != "" {
-			return text(z)
-		}
-		return s.defaultOr(p, `"UTC"`)
-	case "place":
-		if c := placeIn(s.clause); c != "" {
-			return text(c)
-		}
-	case "url", "email", "path":
-		if w := wordOf(p.kind, s.clause); w != "" {
-			return text(w)
-		}
+	case p.kind == "object":
+		return p.defaultOr("{}")
 	}
-	if len(s.quoted) > 0 {
-		q := s.quoted[0]
-		s.quoted = s.quoted[1:]
-		return text(q)
-	}
-	if !p.required {
-		return s.defaultOr(p, "")
-	}
-	return text(subject(s.clause))
+	return s.number(p)
 }
 
-// defaultOr returns the default of a required parameter or, if it has none, value. ok is false if the parameter is left out.
-func (s *source) defaultOr(p *parameter, value string) (_ []byte, ok bool) {
-	if p.required {
-		value = cmp.Or(p.fallback, value)
+// defaultOr returns the default of a required parameter or, if it has none, value. ok is false if the parameter is optional.
+func (p *parameter) defaultOr(value string) (raw []byte, ok bool) {
+	return []byte(cmp.Or(p.fallback, value)), p.required
+}
+
+// choice returns the value of an enumeration that the clause contains, or the first one if p is required.
+func (s *source) choice(p *parameter) (raw []byte, ok bool) {
+	for _, e := range p.enum {
+		if e != "" && strings.Contains(strings.ToLower(s.clause), strings.ToLower(e)) {
+			return rawjson.AppendQuote(nil, e), true
+		}
 	}
-	return []byte(value), p.required && value != ""
+	return rawjson.AppendQuote(nil, p.enum[0]), p.required
+}
+
+// text returns the value of a string: what the clause gives under its name, or has of its kind, or a quotation, or what the clause is about.
+func (s *source) text(p *parameter) (raw []byte, ok bool) {
+	value, found := s.named(p.name)
+	if !found {
+		value = s.ofKind(p.kind)
+		found = value != ""
+	}
+	if !found && p.kind == "zone" {
+		return p.defaultOr(`"UTC"`)
+	}
+	if !found && len(s.quoted) > 0 {
+		value, s.quoted, found = s.quoted[0], s.quoted[1:], true
+	}
+	if !found {
+		value = subject(s.clause)
+	}
+	return rawjson.AppendQuote(nil, value), found || p.required
+}
+
+// ofKind returns the part of the clause that has a kind; "" if there is none.
+func (s *source) ofKind(kind string) string {
+	switch kind {
+	case "expression":
+		return arithmetic(s.clause)
+	case "zone":
+		return zoneOf(s.clause)
+	case "place":
+		return placeIn(s.clause)
+	}
+	return wordOf(kind, s.clause)
+}
+
+// number returns the next number in the clause.
+func (s *source) number(p *parameter) (raw []byte, ok bool) {
+	if len(s.numbers) == 0 {
+		return p.defaultOr("0")
+	}
+	n := s.numbers[0]
+	s.numbers = s.numbers[1:]
+	if p.kind == "integer" {
+		n, _, _ = strings.Cut(n, ".")
+	}
+	return []byte(n), true
 }
 
 // array returns an array of all numbers or all quoted texts that are left in the clause.
@@ -211,12 +216,11 @@ func (s *source) array(p *parameter) ([]byte, bool) {
 // named returns the value in `name=value`, `name: value` or `name "value"` in the clause.
 func (s *source) named(name string) (string, bool) {
 	i := 0
-	for !hasFoldPrefix(s.clause[i:], name) {
-		if i++; i > len(s.clause) {
-			return "", false
-		}
+	for i < len(s.clause) && !hasFoldPrefix(s.clause[i:], name) {
+		i++
 	}
-	if i > 0 && isWord(rune(s.clause[i-1])) {
+	isFound := hasFoldPrefix(s.clause[i:], name)
+	if !isFound || i > 0 && isWord(rune(s.clause[i-1])) {
 		return "", false
 	}
 	rest := strings.TrimLeft(s.clause[i+len(name):], " ")
@@ -314,6 +318,7 @@ func placeIn(clause string) string {
 	return ""
 }
 
+// wordOf returns the first word of a clause that is a URL, an email address or a path; "" for other kinds.
 func wordOf(kind, clause string) string {
 	for w := range strings.FieldsSeq(clause) {
 		w = strings.Trim(w, ",;?!\"'")

@@ -1,6 +1,9 @@
 package sim
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // A name is found whatever the letter case, also after letters whose lower case has another number of bytes.
 func TestNamedValues(t *testing.T) {
@@ -20,5 +23,13 @@ func TestNamedValues(t *testing.T) {
 		if got != tt.want || ok != tt.ok {
 			t.Errorf("%q in %q: %q, %v; want %q, %v", tt.name, tt.clause, got, ok, tt.want, tt.ok)
 		}
+	}
+}
+
+func TestClausesMayBeginWithThen(t *testing.T) {
+	t.Parallel()
+	got := clauses("Add 1 and 2 and then then tell me the time.")
+	if want := []string{"Add 1 and 2", "then tell me the time"}; !slices.Equal(got, want) {
+		t.Errorf("clauses %q, want %q", got, want)
 	}
 }

@@ -72,17 +72,17 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 			yield(lathe.Delta{}, upstream(&wire.APIError{Status: t.Status, Message: t.Message}))
 			return
 		}
-		pause, left := sp.pause(m.sim.opts.TokenDelay), false
+		pause, stopped := sp.pause(m.sim.opts.TokenDelay), false
 		fin := t.finished(chatCompletions, &r)
-		done := deltas(&fin.Message, func(d lathe.Delta) bool {
-			if left = !yield(d, nil); left {
-				return false
-			}
-			return wait(ctx, pause)
+		isComplete := deltas(&fin.Message, func(d lathe.Delta) bool {
+			stopped = !yield(d, nil)
+			return !stopped && wait(ctx, pause)
 		})
+		if stopped {
+			return
+		}
 		switch {
-		case left:
-		case !done:
+		case !isComplete:
 			yield(lathe.Delta{}, cancelled(ctx))
 		case t.Cut:
 			yield(lathe.Delta{}, lathe.CodeUpstream.Wrap("sim", &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Err: io.ErrUnexpectedEOF}))

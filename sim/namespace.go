@@ -18,44 +18,43 @@ import (
 //	}) => any;
 func readNamespace(text string) []*lathe.ToolSpec {
 	var tools []*lathe.ToolSpec
-	var comment []string
-	var tool *lathe.ToolSpec
-	var schema objectSchema
-	depth := 0 // number of open braces: 1 among the parameters of tool
+	var comment []string     // the lines above the declaration or the parameter
+	var tool *lathe.ToolSpec // the tool whose declaration is read
+	var schema objectSchema  // of its parameters
+	depth := 0               // number of open braces: 0 between declarations, 1 among the parameters of tool
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if c, ok := strings.CutPrefix(line, "//"); ok {
+		remark, isComment := strings.CutPrefix(line, "//")
+		name, arguments, isTool := declared(line)
+		switch {
+		case isComment:
 			if depth <= 1 {
-				comment = append(comment, strings.TrimSpace(c))
+				comment = append(comment, strings.TrimSpace(remark))
 			}
 			continue
-		}
-		declaration, isType := strings.CutPrefix(line, "type ")
-		name, arguments, ok := strings.Cut(declaration, " = (")
-		if isType && ok && depth == 0 {
+		case depth <= 0 && !isTool:
+			continue
+		case depth <= 0:
 			tool = &lathe.ToolSpec{Name: name, Description: strings.Join(comment, " ")}
 			tools = append(tools, tool)
-			schema = objectSchema{}
-			depth = strings.Count(arguments, "{") - strings.Count(arguments, "}")
-			if depth == 0 {
-				tool.Schema = schema.bytes()
-			}
-			comment = nil
-			continue
-		}
-		if depth == 1 && !strings.HasPrefix(line, "}") {
+			schema, comment, line = objectSchema{}, nil, arguments
+		case depth == 1 && !strings.HasPrefix(line, "}"):
 			schema.add(line, strings.Join(comment, " "))
 			comment = nil
 		}
-		if depth > 0 {
-			depth += strings.Count(line, "{") - strings.Count(line, "}")
-			if depth == 0 {
-				tool.Schema = schema.bytes()
-				comment = nil
-			}
+		depth += strings.Count(line, "{") - strings.Count(line, "}")
+		if depth == 0 {
+			tool.Schema, comment = schema.bytes(), nil
 		}
 	}
 	return tools
+}
+
+// declared returns the name of the tool that a line such as `type add = (_: {` declares, and the text of its arguments on that line.
+func declared(line string) (name, arguments string, ok bool) {
+	declaration, isType := strings.CutPrefix(line, "type ")
+	name, arguments, ok = strings.Cut(declaration, " = (")
+	return name, arguments, isType && ok
 }
 
 // An objectSchema collects the properties of an object schema.

@@ -52,52 +52,14 @@ const (
 // the last piece. `expect` is a text that the last message of the request must contain: otherwise the answer is an error. Calls without an id
 // get one. A script has at most 10,000 turns and 8 MiB. The error names the line.
 func ParseScript(r io.Reader) (*Script, error) {
-	s := &Script{}
 	limited := &io.LimitedReader{R: r, N: maxScriptBytes + 1}
 	sc := bufio.NewScanner(limited)
 	sc.Buffer(nil, maxScriptBytes)
-	var cur *scriptTurn
-	var lines []string // of the value
-	key, at := "", 0
-	flush := func() error {
-		if key == "" {
-			return nil
-		}
-		err := cur.set(key, strings.Join(lines, "\n"))
-		key = ""
-		if err != nil {
-			return fmt.Errorf("line %d: %w", at, err)
-		}
-		return nil
-	}
+	p := scriptParser{}
 	for n := 1; sc.Scan(); n++ {
-		line := sc.Text()
-		switch {
-		case key != "" && line != "" && (line[0] == ' ' || line[0] == '\t'):
-			lines = append(lines, strings.TrimLeft(line, " \t"))
-			continue
-		case strings.TrimSpace(line) == "" || line[0] == '#':
-			continue
-		}
-		if err := flush(); err != nil {
+		if err := p.read(sc.Text(), n); err != nil {
 			return nil, err
 		}
-		if strings.TrimSpace(line) == "-- turn --" {
-			if len(s.turns) == maxScriptTurns {
-				return nil, fmt.Errorf("line %d: more than %d turns", n, maxScriptTurns)
-			}
-			s.turns = append(s.turns, scriptTurn{line: n})
-			cur = &s.turns[len(s.turns)-1]
-			continue
-		}
-		if cur == nil {
-			return nil, fmt.Errorf("line %d: a script starts with `-- turn --`", n)
-		}
-		k, v, ok := strings.Cut(line, ":")
-		if !ok {
-			return nil, fmt.Errorf("line %d: want `key: value`, one of text, reasoning, call, expect, finish, usage, delay, error, cut", n)
-		}
-		key, lines, at = strings.TrimSpace(k), []string{strings.TrimPrefix(v, " ")}, n
 	}
 	if err := sc.Err(); err != nil {
 		return nil, fmt.Errorf("reading a script: %w", err)
@@ -105,10 +67,61 @@ func ParseScript(r io.Reader) (*Script, error) {
 	if limited.N == 0 {
 		return nil, fmt.Errorf("a script has at most %d bytes", maxScriptBytes)
 	}
-	if cur == nil {
+	if len(p.turns) == 0 {
 		return nil, fmt.Errorf("a script needs at least one `-- turn --`")
 	}
-	return s, flush()
+	return &p.Script, p.endValue()
+}
+
+// A scriptParser reads a script line by line. A value ends where the next key or turn begins, and is then set in the last turn.
+type scriptParser struct {
+	Script
+	key   string   // key of the value that is being read; "": none
+	value []string // its lines
+	line  int      // number of its first line
+}
+
+// read reads line n.
+func (p *scriptParser) read(line string, n int) error {
+	continues := p.key != "" && strings.TrimLeft(line, " \t") != line
+	switch {
+	case continues:
+		p.value = append(p.value, strings.TrimLeft(line, " \t"))
+		return nil
+	case strings.TrimSpace(line) == "" || line[0] == '#':
+		return nil
+	}
+	if err := p.endValue(); err != nil {
+		return err
+	}
+	key, value, isPair := strings.Cut(line, ":")
+	beginsTurn := strings.TrimSpace(line) == "-- turn --"
+	switch {
+	case beginsTurn && len(p.turns) == maxScriptTurns:
+		return fmt.Errorf("line %d: more than %d turns", n, maxScriptTurns)
+	case beginsTurn:
+		p.turns = append(p.turns, scriptTurn{line: n})
+	case len(p.turns) == 0:
+		return fmt.Errorf("line %d: a script starts with `-- turn --`", n)
+	case !isPair:
+		return fmt.Errorf("line %d: want `key: value`, one of text, reasoning, call, expect, finish, usage, delay, error, cut", n)
+	default:
+		p.key, p.value, p.line = strings.TrimSpace(key), []string{strings.TrimPrefix(value, " ")}, n
+	}
+	return nil
+}
+
+// endValue sets the value that is being read, if any.
+func (p *scriptParser) endValue() error {
+	key := p.key
+	if key == "" {
+		return nil
+	}
+	p.key = ""
+	if err := p.turns[len(p.turns)-1].set(key, strings.Join(p.value, "\n")); err != nil {
+		return fmt.Errorf("line %d: %w", p.line, err)
+	}
+	return nil
 }
 
 func (t *scriptTurn) set(key, value string) error {

@@ -124,57 +124,44 @@ func scriptModel(name string) string {
 	return "sim/script-" + name
 }
 
-// A spec is the parsed name of a model.
+// A spec is the parsed name of a model. Apart from the dialect, it has only the properties of one model; that of sim/demo has none.
 type spec struct {
-	name    string           // the name without the dialect
 	dialect *dialect.Dialect // nil: native calls
 	fault   *Fault
 	script  *Script
-	slow    bool
+	slow    bool   // sim/slow
 	thinks  bool   // sim/thinking
 	eval    bool   // sim/eval
 	how     string // the name of the misbehaviour; "" if it has none
 	obeys   bool   // sim/obedient or sim/careful
-	careful bool
+	careful bool   // sim/careful
 }
 
-// unknownModelError is the error for a name that no simulated model has.
-type unknownModelError struct{ Name string }
-
-// Error returns a text that lists the models.
-func (e *unknownModelError) Error() string {
-	return fmt.Sprintf("no simulated model %q; there are sim/demo, sim/slow, sim/thinking, sim/eval, sim/eval-NAME, sim/obedient, sim/careful, sim/script and sim/fault-NAME, each also with +DIALECT", e.Name)
-}
-
-// An unknownFaultError is the error for a request for a fault on a wire that does not have it.
-type unknownFaultError struct {
-	Name  string
-	Wires []lathe.Wire // the wires that have the fault
-}
-
-// Error returns a text that lists the wires.
-func (e *unknownFaultError) Error() string {
-	words := make([]string, 0, len(e.Wires))
-	for _, w := range e.Wires {
-		words = append(words, string(w))
-	}
-	return fmt.Sprintf("the fault %s is not for this wire: it is for %s", e.Name, strings.Join(words, ", "))
+// unknownModel returns the error for a name that no simulated model has.
+func unknownModel(name string) error {
+	return fmt.Errorf("no simulated model %q; there are sim/demo, sim/slow, sim/thinking, sim/eval, sim/eval-NAME, sim/obedient, sim/careful, sim/script and sim/fault-NAME, each also with +DIALECT", name)
 }
 
 // on returns an error if the model has a fault that is not for the wire.
 func (sp *spec) on(p *protocol) error {
-	if sp.fault != nil && !sp.fault.On(p.Wire()) {
-		return &unknownFaultError{Name: sp.fault.Name, Wires: sp.fault.Wires}
+	f := sp.fault
+	if f == nil || f.On(p.Wire()) {
+		return nil
 	}
-	return nil
+	var wires []string
+	for _, w := range f.Wires {
+		wires = append(wires, string(w))
+	}
+	return fmt.Errorf("the fault %s is not for this wire: it is for %s", f.Name, strings.Join(wires, ", "))
 }
 
+// parse returns the spec of a model by its name.
 func (s *Sim) parse(name string) (spec, error) {
 	if name == "" {
 		name = DemoModel
 	}
 	base, written, isText := strings.Cut(name, "+")
-	sp := spec{name: base}
+	sp := spec{}
 	if isText && written != "native" {
 		var err error
 		if sp.dialect, err = findDialect(written); err != nil {
@@ -194,15 +181,15 @@ func (s *Sim) parse(name string) (spec, error) {
 		sp.slow = true
 	case strings.HasPrefix(base, "sim/fault-"):
 		if sp.fault = findFault(strings.TrimPrefix(base, "sim/fault-")); sp.fault == nil {
-			return sp, &unknownModelError{name}
+			return sp, unknownModel(name)
 		}
 	case base == "sim/script" || strings.HasPrefix(base, "sim/script-"):
 		key := strings.TrimPrefix(strings.TrimPrefix(base, "sim/script"), "-")
 		if sp.script = s.opts.Scripts[key]; sp.script == nil {
-			return sp, &unknownModelError{name}
+			return sp, unknownModel(name)
 		}
 	default:
-		return sp, &unknownModelError{name}
+		return sp, unknownModel(name)
 	}
 	return sp, nil
 }

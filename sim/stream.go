@@ -84,19 +84,21 @@ func (fl *flow) events(p *protocol, head *wire.AnswerHead, t *Turn, fin *lathe.F
 func (fl *flow) change(fin *lathe.Finish) []lathe.Delta {
 	var out []lathe.Delta
 	calls := fin.Message.Calls()
-	words := len(pieces(fin.Message.Text()))/2 + 1 // number of words after which the text is cut
-	texts := 0                                     // number of pieces after which the first call's arguments are cut
+	wordsLeft := len(pieces(fin.Message.Text()))/2 + 1 // number of words before the text is cut
+	piecesLeft := 0                                    // number of pieces before the first call's arguments are cut
 	if len(calls) > 0 {
-		texts = (len(cutText(calls[0].Arguments)) + 1) / 2
+		piecesLeft = (len(cutText(calls[0].Arguments)) + 1) / 2
 	}
 	deltas(&fin.Message, func(d lathe.Delta) bool {
 		switch {
 		case fl.cutText && len(calls) == 0 && d.Kind == lathe.DeltaText:
-			if words--; words == 0 {
+			wordsLeft--
+			if wordsLeft == 0 {
 				return false
 			}
 		case fl.cutArgs && d.Kind == lathe.DeltaCallArgs:
-			if texts--; texts == 0 {
+			piecesLeft--
+			if piecesLeft == 0 {
 				d.Text = d.Text[:runeCut(d.Text, max(1, len(d.Text)-3))]
 				out = append(out, d)
 				return false

@@ -25,7 +25,7 @@ type style struct {
 	together     bool     // all calls in one chunk
 	textAfter    bool     // text after the calls
 	textWith     bool     // text and calls in one delta
-	finish       string   // "\x00" stands for the empty string
+	finish       string   // the finish reason; "": that of the turn; noFinish: the empty string
 	finishTwice  bool     // two chunks with a finish reason
 	usageEvery   bool     // usage in every chunk
 	noDone       bool     // no [DONE] at the end
@@ -33,6 +33,9 @@ type style struct {
 	legacy       bool     // the member function_call instead of tool_calls
 	reasoning    string   // the member with reasoning; "": reasoning_content
 }
+
+// noFinish is the value of style.finish for an empty finish reason.
+const noFinish = "\x00"
 
 type argsForm uint8
 
@@ -77,8 +80,7 @@ func (w *chunkWriter) data(json string) { w.events = append(w.events, streamed{d
 func (st *style) events(head *wire.AnswerHead, t *Turn, fin *lathe.Finish) []streamed {
 	u := fin.Usage
 	w := &chunkWriter{st: st,
-		usage: `{"prompt_tokens":` + strconv.FormatInt(u.InputTokens, 10) + `,"completion_tokens":` + strconv.FormatInt(u.OutputTokens, 10) +
-			`,"total_tokens":` + strconv.FormatInt(u.TotalTokens, 10) + `}`,
+		usage: string(wire.ObjectOf("prompt_tokens", u.InputTokens, "completion_tokens", u.OutputTokens, "total_tokens", u.TotalTokens)),
 		head: `{"id":` + quote("chatcmpl-"+head.ID) + `,"object":"chat.completion.chunk","created":` +
 			strconv.FormatInt(head.Created, 10) + `,"model":` + quote(head.Model) + `,"system_fingerprint":"sim","choices":[{"index":0,"delta":`}
 	w.stream(t, head.Request.IncludeUsage)
@@ -119,7 +121,7 @@ func (w *chunkWriter) stream(t *Turn, includeUsage bool) {
 	}
 	finish := st.finish
 	switch {
-	case finish == "\x00":
+	case finish == noFinish:
 		finish = ""
 	case finish == "" || t.Finish != "":
 		finish = string(t.finish())
@@ -180,6 +182,7 @@ func (w *chunkWriter) calls(t *Turn) {
 	}
 }
 
+// callDelta returns a delta with elements of tool_calls. If text and calls share a delta, it takes the text out of t.
 func (w *chunkWriter) callDelta(t *Turn, calls []string) string {
 	s := `{"tool_calls":[` + strings.Join(calls, ",") + `]}`
 	if w.st.textWith && t.Text != "" {

@@ -27,14 +27,26 @@ type flat struct {
 }
 
 type flatMember struct {
-	bit uint64
-	// kinds has the first byte of each kind of value that is allowed, such as " for strings and tf for booleans; 1 is for all integers, and
-	// . for all other numbers.
-	kinds                string
+	bit                  uint64
+	kinds                kinds    // the kinds of values that are allowed
 	choices              []string // allowed strings; nil: any
 	minLength, maxLength int      // of strings, in characters
 	low, high            int64    // bounds of integers
 }
+
+// kinds is a set of kinds of scalars.
+type kinds uint8
+
+const (
+	stringKind kinds = 1 << iota
+	booleanKind
+	nullKind
+	integerKind
+	fractionKind // all numbers that are no integers
+)
+
+// kindsOf are the kinds of the values of each type.
+var kindsOf = map[string]kinds{"string": stringKind, "number": integerKind | fractionKind, "integer": integerKind, "boolean": booleanKind, "null": nullKind}
 
 // newFlat returns nil if the schema has a keyword that a flat does not support.
 func newFlat(s *jsonschema.Schema) *flat {
@@ -72,17 +84,16 @@ func newFlatMember(s *jsonschema.Schema) *flatMember {
 		types = s.Types.ToStrings()
 	}
 	for _, name := range types {
-		kind := map[string]string{"string": `"`, "number": "1.", "integer": "1", "boolean": "tf", "null": "n"}[name]
-		if kind == "" {
+		if kindsOf[name] == 0 {
 			return nil
 		}
-		m.kinds += kind
+		m.kinds |= kindsOf[name]
 	}
 	if s.Minimum != nil || s.Maximum != nil {
-		m.kinds = strings.ReplaceAll(m.kinds, ".", "")
+		m.kinds &^= fractionKind // the bounds are integers
 	}
 	if s.Enum != nil {
-		m.kinds, m.choices = strings.Repeat(`"`, strings.Count(m.kinds, `"`)), []string{}
+		m.kinds, m.choices = m.kinds&stringKind, []string{}
 		for _, v := range s.Enum.Values {
 			if choice, isText := v.(string); isText {
 				m.choices = append(m.choices, choice)
@@ -129,18 +140,27 @@ func (f *flat) admits(value []byte) bool {
 }
 
 func (m *flatMember) admits(v []byte) bool {
-	c := v[0]
-	if c == '-' || c >= '0' && c <= '9' {
-		n, err := strconv.ParseInt(string(v), 10, 64)
-		if err != nil { // the number has a fraction, an exponent or too many digits
-			return strings.Contains(m.kinds, ".") && checkNumber(v) == nil
-		}
-		return strings.Contains(m.kinds, "1") && n >= m.low && n <= m.high
-	}
-	if strings.IndexByte(m.kinds, c) < 0 {
+	switch v[0] {
+	case '"':
+		return m.kinds&stringKind != 0 && m.admitsText(v)
+	case 't', 'f':
+		return m.kinds&booleanKind != 0
+	case 'n':
+		return m.kinds&nullKind != 0
+	case '{', '[':
 		return false
 	}
-	if c != '"' || m.choices == nil && m.minLength == 0 && m.maxLength == math.MaxInt {
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil { // the number has a fraction, an exponent or too many digits
+		return m.kinds&fractionKind != 0 && checkNumber(v) == nil
+	}
+	return m.kinds&integerKind != 0 && n >= m.low && n <= m.high
+}
+
+// admitsText does what admits does for a string. Without restrictions, the text need not be decoded; with some, texts with escapes are left
+// to the library.
+func (m *flatMember) admitsText(v []byte) bool {
+	if m.choices == nil && m.minLength == 0 && m.maxLength == math.MaxInt {
 		return true
 	}
 	text, length := v[1:len(v)-1], utf8.RuneCount(v)-len(`""`)

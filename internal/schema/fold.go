@@ -33,12 +33,12 @@ func (s *Schema) findFolded(v any) (found []Violation) {
 	f := folding{workload: s.work, left: maxWork}
 	defer func() {
 		if p := recover(); p != nil {
-			found = append(f.found, Violation{Keyword: "limit", Message: limitMessage(p)})
+			found = append(f.found, exceeded(limitMessage(p))...)
 		}
 	}()
 	f.value(v, []*jsonschema.Schema{s.root}, nil)
 	if f.left <= 0 {
-		f.found = append(f.found, Violation{Keyword: "limit", Message: "has names that differ only in letter case and takes too much work to check against this schema"})
+		f.found = append(f.found, exceeded("has names that differ only in letter case and takes too much work to check against this schema")...)
 	}
 	return f.found
 }
@@ -92,16 +92,13 @@ func (f *folding) names(obj map[string]any, schemas []*jsonschema.Schema, path [
 		slices.Sort(names)
 		for _, name := range names {
 			f.left -= len(schemas)
-			if !declares(schemas, name) {
+			declares := func(s *jsonschema.Schema) bool { return s.Properties[name] != nil }
+			if !slices.ContainsFunc(schemas, declares) {
 				f.found = append(f.found, Violation{pointer(path, []string{name}), "properties",
 					fmt.Sprintf("is one of %d names that differ only in letter case, and the schema does not declare it", len(names))})
 			}
 		}
 	}
-}
-
-func declares(schemas []*jsonschema.Schema, name string) bool {
-	return slices.ContainsFunc(schemas, func(s *jsonschema.Schema) bool { return s.Properties[name] != nil })
 }
 
 // closure adds to the schemas of a value those that they apply to the same value.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math/big"
 	"reflect"
 	"slices"
@@ -211,7 +212,7 @@ func (d *derivation) object(t reflect.Type) (*jsonschema.Schema, error) {
 
 // Fields yields the fields of a struct that its JSON form has, with their names in it. The fields of an embedded struct without a name of
 // its own follow it in its place.
-func Fields(t reflect.Type) func(yield func(f reflect.StructField, name string) bool) {
+func Fields(t reflect.Type) iter.Seq2[reflect.StructField, string] {
 	return func(yield func(reflect.StructField, string) bool) {
 		var named [][]int // embedded fields that are members themselves
 		for _, f := range reflect.VisibleFields(t) {
@@ -241,9 +242,6 @@ func Fields(t reflect.Type) func(yield func(f reflect.StructField, name string) 
 // field returns the schema of a field and whether it is required.
 func (d *derivation) field(f reflect.StructField) (*jsonschema.Schema, bool, error) {
 	options := strings.Split(f.Tag.Get("json"), ",")[1:]
-	if f.Tag.Get("json") == "" {
-		options = nil
-	}
 	s := &jsonschema.Schema{}
 	if !slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "format:") }) { // a form that its type does not tell
 		var err error

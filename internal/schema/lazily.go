@@ -214,15 +214,11 @@ func (p *plain) endsIn(v any, state map[string]bool) bool {
 	return true
 }
 
+var typeNames = strings.Fields("array boolean integer null number object string")
+
 // isType reports whether v is the name of a type, or a list of distinct names of types.
 func isType(v any) bool {
-	known := func(s string) bool {
-		switch s {
-		case "array", "boolean", "integer", "null", "number", "object", "string":
-			return true
-		}
-		return false
-	}
+	known := func(s string) bool { return slices.Contains(typeNames, s) }
 	if s, ok := v.(string); ok {
 		return known(s)
 	}

@@ -22,7 +22,7 @@ type metadata struct {
 // others; and replaces propertyNames by a check that reports the correct location, because the library overwrites the memory of that
 // location later. The set of valid values does not change.
 func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
-	f := &metadata{byLocation: map[string]*jsonschema.Schema{}, declared: map[string]bool{}}
+	meta := &metadata{byLocation: map[string]*jsonschema.Schema{}, declared: map[string]bool{}}
 	seen := map[*jsonschema.Schema]bool{}
 	todo, isDynamic := []*jsonschema.Schema{root}, false
 	var all []*jsonschema.Schema
@@ -42,9 +42,9 @@ func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*me
 		if s.DynamicRef != nil && !isDynamic {
 			todo, isDynamic = append(todo, anchored()...), true
 		}
-		f.byLocation[s.Location] = s
+		meta.byLocation[s.Location] = s
 		for name := range s.Properties {
-			f.declared[name] = true
+			meta.declared[name] = true
 		}
 		todo = append(todo, subschemas(s)...)
 		s.Format = nil
@@ -57,7 +57,7 @@ func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*me
 			s.PropertyNames = nil
 		}
 	}
-	return f, all
+	return meta, all
 }
 
 // separate moves type, enum and const into an allOf, because the library stops at the first violation of one of them.
@@ -68,20 +68,19 @@ func separate(s *jsonschema.Schema) (added []*jsonschema.Schema) {
 	if s.Enum == nil && s.Const == nil && !(s.Types != nil && others) {
 		return nil
 	}
-	if s.Types != nil {
+	add := func() *jsonschema.Schema {
 		only := blank(s)
-		only.Types, s.Types = s.Types, nil
 		added = append(added, only)
+		return only
+	}
+	if s.Types != nil {
+		add().Types, s.Types = s.Types, nil
 	}
 	if s.Const != nil {
-		only := blank(s)
-		only.Const, s.Const = s.Const, nil
-		added = append(added, only)
+		add().Const, s.Const = s.Const, nil
 	}
 	if s.Enum != nil {
-		only := blank(s)
-		only.Enum, s.Enum = s.Enum, nil
-		added = append(added, only)
+		add().Enum, s.Enum = s.Enum, nil
 	}
 	s.AllOf = append(s.AllOf, added...)
 	return added

@@ -57,6 +57,10 @@ type contents struct {
 	refers  bool // contains a reference, which may lead to such a pattern
 }
 
+func (c *contents) add(other contents) {
+	c.removes, c.refers = c.removes || other.removes, c.refers || other.refers
+}
+
 func newRelaxation(raw []byte) *relaxation {
 	t := &relaxation{verdicts: map[string]error{}, contents: map[*byte]contents{}}
 	t.removes = t.scan(raw[rawjson.SkipSpace(raw, 0):]).removes
@@ -90,36 +94,38 @@ func (t *relaxation) check(expr string) error {
 
 // scan records the contents of a schema, or of a list of schemas, and of everything in it.
 func (t *relaxation) scan(v []byte) (c contents) {
-	add := func(e []byte) {
-		in := t.scan(e)
-		c.removes, c.refers = c.removes || in.removes, c.refers || in.refers
-	}
 	switch v[0] {
 	case '[':
 		for e := range rawjson.Elements(v) {
-			add(e)
+			c.add(t.scan(e))
 		}
 	case '{':
 		for key, e := range rawjson.Members(v) {
-			switch name := rawjson.Text(key); {
-			case name == "$ref", name == "$dynamicRef":
-				c.refers = true
-			case name == "pattern":
-				c.removes = e[0] == '"' && t.check(rawjson.Text(e)) != nil || c.removes
-			case e[0] == '{' && slices.Contains(schemasByName, name):
-				c.removes = name == "patternProperties" && t.removesName(e) || c.removes
-				for _, member := range rawjson.Members(e) {
-					add(member)
-				}
-			case e[0] == '{' && slices.Contains(oneSchema, name), e[0] == '[' && slices.Contains(schemaLists, name):
-				add(e)
-			}
+			c.add(t.scanKeyword(rawjson.Text(key), e))
 		}
 	default:
 		return c
 	}
 	t.scanned++
 	t.contents[&v[0]] = c
+	return c
+}
+
+// scanKeyword returns the contents of a keyword with the value v, and records those of the schemas in it.
+func (t *relaxation) scanKeyword(name string, v []byte) (c contents) {
+	switch {
+	case name == "$ref", name == "$dynamicRef":
+		c.refers = true
+	case name == "pattern":
+		c.removes = v[0] == '"' && t.check(rawjson.Text(v)) != nil
+	case v[0] == '{' && slices.Contains(schemasByName, name):
+		c.removes = name == "patternProperties" && t.removesName(v)
+		for _, member := range rawjson.Members(v) {
+			c.add(t.scan(member))
+		}
+	case v[0] == '{' && slices.Contains(oneSchema, name), v[0] == '[' && slices.Contains(schemaLists, name):
+		return t.scan(v)
+	}
 	return c
 }
 
@@ -137,63 +143,58 @@ func (t *relaxation) removesName(named []byte) (removes bool) {
 	return removes
 }
 
-func has(obj []byte, name string) bool {
-	return rawjson.At(obj, name) != nil
-}
-
 // schema appends the rewritten schema. at is its location.
 func (t *relaxation) schema(dst, raw []byte, at string) []byte {
 	if raw[0] != '{' {
 		return append(dst, raw...)
 	}
-	branches := rawjson.At(raw, "if")
-	unsureCondition := branches != nil && t.mayRemove(branches)
-	names := rawjson.At(raw, "patternProperties")
-	removesNames := t.removesName(names)
 	return rawjson.AppendEdited(dst, raw, func(name string, v []byte) (key, to []byte, keep bool) {
 		place := strings.TrimPrefix(at+"."+name, ".")
-		reason := ""
-		switch name {
-		case "pattern":
-			if v[0] == '"' {
-				if err := t.check(rawjson.Text(v)); err != nil {
-					reason = err.Error()
-				}
-			}
-		case "not", "contains":
-			if t.mayRemove(v) {
-				reason = "it holds a pattern that is left out"
-			}
-		case "if", "then", "else":
-			if unsureCondition {
-				reason = "its condition holds a pattern that is left out"
-			}
-		case "additionalProperties":
-			if removesNames {
-				reason = "a pattern for names is left out"
-			}
-		case "unevaluatedProperties", "unevaluatedItems":
-			if t.mayRemove(raw) {
-				reason = "a pattern that may decide what is evaluated is left out"
-			}
-		case "oneOf":
-			switch {
-			case !t.mayRemove(v):
-			case has(raw, "anyOf"):
-				reason = "it holds a pattern that is left out"
-			default:
-				key = []byte(`"anyOf"`)
-			}
-		}
-		if string(v) == "null" && slices.Contains(notNull, name) {
-			reason = "it is null"
-		}
-		if reason != "" {
+		if reason := t.reason(raw, name, v); reason != "" {
 			t.left = append(t.left, place+": "+reason)
 			return nil, nil, false
 		}
+		if name == "oneOf" && t.mayRemove(v) {
+			key = []byte(`"anyOf"`)
+		}
 		return key, t.inside(name, v, place), true
 	}, nil)
+}
+
+// reason returns why the keyword name, whose value is v, is removed from the schema raw; "": it is not removed.
+func (t *relaxation) reason(raw []byte, name string, v []byte) string {
+	if string(v) == "null" && slices.Contains(notNull, name) {
+		return "it is null"
+	}
+	switch name {
+	case "pattern":
+		if v[0] == '"' {
+			if err := t.check(rawjson.Text(v)); err != nil {
+				return err.Error()
+			}
+		}
+	case "not", "contains":
+		if t.mayRemove(v) {
+			return "it holds a pattern that is left out"
+		}
+	case "if", "then", "else":
+		if condition := rawjson.At(raw, "if"); condition != nil && t.mayRemove(condition) {
+			return "its condition holds a pattern that is left out"
+		}
+	case "additionalProperties":
+		if t.removesName(rawjson.At(raw, "patternProperties")) {
+			return "a pattern for names is left out"
+		}
+	case "unevaluatedProperties", "unevaluatedItems":
+		if t.mayRemove(raw) {
+			return "a pattern that may decide what is evaluated is left out"
+		}
+	case "oneOf":
+		if t.mayRemove(v) && rawjson.At(raw, "anyOf") != nil {
+			return "it holds a pattern that is left out"
+		}
+	}
+	return ""
 }
 
 // inside returns the rewritten value of a keyword.

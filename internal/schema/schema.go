@@ -153,12 +153,11 @@ func compileError(err error) error {
 	if errors.As(err, &refused) && errors.As(refused.Err, &cause) {
 		vs := violations(cause, nil)
 		wrong := make([]string, len(vs))
-		for i := range vs {
-			if strings.HasSuffix(vs[i].Pointer, "/type") && vs[i].Keyword == "anyOf" {
-				wrong[i] = fmt.Sprintf("at %q: must be one of array, boolean, integer, null, number, object and string, or a list of them", vs[i].Pointer)
-				continue
+		for i, v := range vs {
+			wrong[i] = fmt.Sprintf("at %q: %s %s", v.Pointer, v.Keyword, v.Message)
+			if strings.HasSuffix(v.Pointer, "/type") && v.Keyword == "anyOf" {
+				wrong[i] = fmt.Sprintf("at %q: must be one of array, boolean, integer, null, number, object and string, or a list of them", v.Pointer)
 			}
-			wrong[i] = fmt.Sprintf("at %q: %s %s", vs[i].Pointer, vs[i].Keyword, vs[i].Message)
 		}
 		return invalid(wrong)
 	}

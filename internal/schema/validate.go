@@ -24,7 +24,7 @@ func (s *Schema) Validate(value []byte) []Violation {
 // decode parses value. It returns a violation if value is not JSON or exceeds the limits.
 func decode(value []byte) (any, []Violation) {
 	if err := checkBounds(value, 0); err != nil {
-		return nil, []Violation{{Keyword: "limit", Message: err.Error()}}
+		return nil, exceeded(err.Error())
 	}
 	v, err := rawjson.Value(value)
 	if err != nil {
@@ -37,11 +37,11 @@ func decode(value []byte) (any, []Violation) {
 func (s *Schema) check(v any) (vs []Violation) {
 	defer func() {
 		if p := recover(); p != nil {
-			vs = []Violation{{Keyword: "limit", Message: limitMessage(p)}}
+			vs = exceeded(limitMessage(p))
 		}
 	}()
 	if !s.work.allows(s.root, v) {
-		return []Violation{{Keyword: "limit", Message: "takes too much work to check against this schema"}}
+		return exceeded("takes too much work to check against this schema")
 	}
 	err := s.root.Validate(v)
 	if err == nil {
@@ -49,9 +49,14 @@ func (s *Schema) check(v any) (vs []Violation) {
 	}
 	var broken *jsonschema.ValidationError
 	if !errors.As(err, &broken) {
-		return []Violation{{Keyword: "limit", Message: limitMessage(err)}}
+		return exceeded(limitMessage(err))
 	}
 	return violations(broken, s.metadata)
+}
+
+// exceeded returns the violation of a value that exceeds a limit.
+func exceeded(message string) []Violation {
+	return []Violation{{Keyword: "limit", Message: message}}
 }
 
 // limitMessage returns the message for a check that ended with a panic or an error of the library.

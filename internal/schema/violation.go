@@ -30,18 +30,13 @@ type Violation struct {
 	Message string `json:"message"`
 }
 
-// violations turns the error tree of the library into a sorted list. f may be nil.
-func violations(err *jsonschema.ValidationError, f *metadata) []Violation {
-	return tidy(appendViolations(nil, nil, err, f))
-}
-
-// appendViolations appends the errors about the part of a value at path.
-func appendViolations(dst []Violation, path []string, err *jsonschema.ValidationError, f *metadata) []Violation {
+// violations turns the error tree of the library into a sorted list. meta may be nil.
+func violations(err *jsonschema.ValidationError, meta *metadata) (vs []Violation) {
 	for _, leaf := range leaves(nil, err) {
-		keyword, message := describe(leaf, f)
-		dst = append(dst, Violation{pointer(path, leaf.InstanceLocation), keyword, cut(message)})
+		keyword, message := describe(leaf, meta)
+		vs = append(vs, Violation{pointer(leaf.InstanceLocation), keyword, cut(message)})
 	}
-	return dst
+	return tidy(vs)
 }
 
 // tidy sorts violations, and removes duplicates and those above MaxViolations.
@@ -65,7 +60,7 @@ func leaves(dst []*jsonschema.ValidationError, err *jsonschema.ValidationError) 
 	return append(dst, err)
 }
 
-func describe(err *jsonschema.ValidationError, f *metadata) (keyword, message string) {
+func describe(err *jsonschema.ValidationError, meta *metadata) (keyword, message string) {
 	switch k := err.ErrorKind.(type) {
 	case *kind.FalseSchema:
 		return "false", "no value is allowed here"
@@ -74,12 +69,12 @@ func describe(err *jsonschema.ValidationError, f *metadata) (keyword, message st
 	case *kind.Not:
 		return "not", "must not match the schema under not"
 	case *kind.AnyOf:
-		return "anyOf", "matches none of " + count(len(err.Causes), "form") + alternatives(err, f)
+		return "anyOf", alternatives(err, meta)
 	case *kind.OneOf:
 		if len(k.Subschemas) == 2 {
 			return "oneOf", fmt.Sprintf("must match exactly one form, but matches forms %d and %d", k.Subschemas[0]+1, k.Subschemas[1]+1)
 		}
-		return "oneOf", "matches none of " + count(len(err.Causes), "form") + alternatives(err, f)
+		return "oneOf", alternatives(err, meta)
 	case *kind.Type:
 		return "type", fmt.Sprintf("must be %s, not %s", strings.Join(k.Want, " or "), k.Got)
 	case *kind.Enum:
@@ -93,7 +88,7 @@ func describe(err *jsonschema.ValidationError, f *metadata) (keyword, message st
 	case *kind.DependentRequired:
 		return "dependentRequired", fmt.Sprintf("with %s, %s must be there too", strconv.Quote(k.Prop), names(k.Missing))
 	case *kind.AdditionalProperties:
-		return "additionalProperties", count(len(k.Properties), "member") + " too many; " + f.allowed(err.SchemaURL)
+		return "additionalProperties", count(len(k.Properties), "member") + " too many; " + meta.allowed(err.SchemaURL)
 	case *kind.PropertyNames:
 		return "propertyNames", "has members whose names are not allowed"
 	case *kind.MinProperties:
@@ -139,18 +134,19 @@ func describe(err *jsonschema.ValidationError, f *metadata) (keyword, message st
 	return "schema", "is not as the schema asks"
 }
 
-// alternatives returns, for each form of an anyOf or oneOf, why the value does not match it.
-func alternatives(err *jsonschema.ValidationError, f *metadata) string {
+// alternatives returns the message for a value that matches no form of an anyOf or oneOf, with the reason for each form.
+func alternatives(err *jsonschema.ValidationError, meta *metadata) string {
 	var b strings.Builder
+	b.WriteString("matches none of " + count(len(err.Causes), "form"))
 	for i, cause := range err.Causes {
 		if b.Len() > MaxMessage {
 			break
 		}
 		var reasons []string
 		for _, leaf := range leaves(nil, cause) {
-			_, reason := describe(leaf, f)
+			_, reason := describe(leaf, meta)
 			if deeper := leaf.InstanceLocation[min(len(err.InstanceLocation), len(leaf.InstanceLocation)):]; len(deeper) > 0 {
-				reason = "at " + f.mask(deeper) + " " + reason
+				reason = "at " + meta.mask(deeper) + " " + reason
 			}
 			reasons = append(reasons, reason)
 		}
@@ -161,10 +157,10 @@ func alternatives(err *jsonschema.ValidationError, f *metadata) string {
 }
 
 // mask returns a pointer in which a star replaces each name that the schema does not contain.
-func (f *metadata) mask(tokens []string) string {
+func (meta *metadata) mask(tokens []string) string {
 	masked := slices.Clone(tokens)
 	for i, t := range masked {
-		if _, err := strconv.Atoi(t); err != nil && (f == nil || !f.declared[t]) {
+		if _, err := strconv.Atoi(t); err != nil && (meta == nil || !meta.declared[t]) {
 			masked[i] = "*"
 		}
 	}
@@ -172,18 +168,20 @@ func (f *metadata) mask(tokens []string) string {
 }
 
 // allowed lists the properties in the schema at a location.
-func (f *metadata) allowed(location string) string {
-	if f == nil || f.byLocation[location] == nil || len(f.byLocation[location].Properties) == 0 {
-		return "only what the schema names is allowed"
+func (meta *metadata) allowed(location string) string {
+	if meta != nil {
+		if s := meta.byLocation[location]; s != nil && len(s.Properties) > 0 {
+			return "allowed are " + names(slices.Sorted(maps.Keys(s.Properties)))
+		}
 	}
-	return "allowed are " + names(slices.Sorted(maps.Keys(f.byLocation[location].Properties)))
+	return "only what the schema names is allowed"
 }
 
 func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+	if n != 1 {
+		noun += "s"
 	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	return strconv.Itoa(n) + " " + noun
 }
 
 func names(list []string) string { return joined(list, strconv.Quote) }

@@ -13,8 +13,9 @@ import (
 )
 
 // The library tries every schema on every value to which it applies, as often as it applies. A schema of a few hundred bytes can require
-// more work than can ever be done, so the work is computed before the check. One unit is about the time to try one schema on one value. The
-// cost of a pattern is known only after matching: each pattern is matched once with each text to which it applies.
+// more work than can ever be done, so the work is computed before the check. One unit is about the time to try one schema on one value; the
+// other weights below are estimates in this unit. The cost of a pattern is known only after matching: each pattern is matched once with each
+// text to which it applies.
 
 // maxWork is the largest amount of work of one check.
 const maxWork = 500_000
@@ -194,43 +195,46 @@ func (c *counter) cost(s *jsonschema.Schema, it *item) int {
 	}
 	c.known[at] = 0
 	n := 1 + c.fixed[s] + c.own(s, it)
-	add := func(sub *jsonschema.Schema, on *item) {
-		if sub != nil && n <= maxWork {
-			n += c.cost(sub, on)
-		}
-	}
 	for sub := range c.inPlace(s) {
-		add(sub, it)
+		n = c.add(n, sub, it)
 	}
-	if it.names == nil {
-		for i, kid := range it.kids {
-			if n > maxWork {
-				break
-			}
-			for sub := range forItem(s, i) {
-				add(sub, kid)
-			}
+	for i := 0; i < len(it.kids) && n <= maxWork; i++ {
+		if it.names != nil {
+			n = c.addMember(n, s, it.names[i], it.kids[i])
+			continue
 		}
-	}
-	for i, name := range it.names {
-		if n > maxWork {
-			break
-		}
-		for sub := range forMember(s, name, func(re jsonschema.Regexp) bool {
-			found, work := c.match(re, name)
-			n += work
-			return found
-		}) {
-			add(sub, it.kids[i])
-		}
-		for _, ext := range s.Extensions {
-			if names, ok := ext.(propertyNames); ok {
-				add(names.schema, &item{value: name, size: 1})
-			}
+		for sub := range forItem(s, i) {
+			n = c.add(n, sub, it.kids[i])
 		}
 	}
 	c.known[at] = min(n, maxWork+1)
 	return c.known[at]
+}
+
+// add returns n plus the cost of an application, or n if that exceeds maxWork already.
+func (c *counter) add(n int, s *jsonschema.Schema, it *item) int {
+	if n > maxWork {
+		return n
+	}
+	return n + c.cost(s, it)
+}
+
+// addMember returns n plus the cost of what s applies to a member of an object, and to its name.
+func (c *counter) addMember(n int, s *jsonschema.Schema, name string, it *item) int {
+	matches := func(re jsonschema.Regexp) bool {
+		found, work := c.match(re, name)
+		n += work
+		return found
+	}
+	for sub := range forMember(s, name, matches) {
+		n = c.add(n, sub, it)
+	}
+	for _, ext := range s.Extensions {
+		if names, ok := ext.(propertyNames); ok {
+			n = c.add(n, names.schema, &item{value: name, size: 1})
+		}
+	}
+	return n
 }
 
 // own returns the cost of the keywords of s that contain no schema.

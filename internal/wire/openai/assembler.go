@@ -29,21 +29,24 @@ type Assembler struct {
 	wire.Assembly
 	chunk parsedChunk // the last chunk read
 
+	// The content so far. Functions whose names begin with take add to it.
 	text, reasoning, refusal text
-	reasoningField           string
+	reasoningField           string // the member from which reasoning is read; "": none had reasoning yet
 	calls                    []*call
 	blobs                    []lathe.Blob
 	current                  *call // the call to which the last piece belonged
 	extra                    []lathe.Member
 
-	finish     string
-	finishSeen bool
-	usage      lathe.Usage
-	cost       *float64
-	done       bool
-	cutOff     bool // the server gave up the answer: no call is complete
-	line       int  // number of chunks read
-	damage     damage
+	// The end of the answer:
+	finishSeen bool   // a finish reason was received
+	finish     string // its text, which may be empty
+	done       bool   // [DONE] was received
+	cutOff     bool   // the server gave up the answer: no call is complete
+
+	usage  lathe.Usage
+	cost   *float64
+	line   int // number of chunks read
+	damage damage
 	soundness
 }
 
@@ -63,7 +66,8 @@ func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error
 	if a.Err != nil {
 		return dst, a.Err
 	}
-	switch a.walked = a.chunk.read(data); {
+	a.walked = a.chunk.read(data)
+	switch {
 	case !a.walked:
 		a.takeOther(bytes.TrimSpace(data))
 	case a.done:
@@ -128,23 +132,20 @@ func (a *Assembler) commit(data []byte) {
 // inBandError returns the error that a line of the stream reports, or nil.
 func (a *Assembler) inBandError(obj []byte) error {
 	in := &a.chunk
+	hasError := in.failure.ok() && !emptyValue(in.failure)
+	isChunk := in.hasChoices || in.usage.ok() || in.id.ok()
 	switch {
-	case in.failure.ok() && !emptyValue(in.failure):
-	case in.choiceError.ok():
-		obj = in.choiceError
-		if kind(obj) == '{' {
-			return errorObject(obj)
+	case !hasError && in.choiceError.ok():
+		if kind(in.choiceError) == '{' {
+			return errorObject(in.choiceError)
 		}
-		return &APIError{Message: boundedText(obj)}
-	case in.object.ok() && rawjson.EqualKey(in.object, "error"):
-	case !in.hasChoices && !in.usage.ok() && !in.id.ok():
+		return &APIError{Message: boundedText(in.choiceError)}
+	case hasError || !isChunk || in.object.ok() && rawjson.EqualKey(in.object, "error"):
+		if e, ok := readError(obj); ok {
+			return e
+		}
 	case in.finish.ok() && rawjson.EqualKey(in.finish, "error"):
 		return &APIError{Message: "the server ended the answer with an error"}
-	default:
-		return nil
-	}
-	if e, ok := readError(obj); ok {
-		return e
 	}
 	return nil
 }
@@ -188,19 +189,17 @@ func (a *Assembler) takeFinish(raw []byte) {
 	if kind(raw) != '"' {
 		return
 	}
-	if len(raw) == 2 {
-		// Some servers send "" in every chunk, others only at the end.
-		if !a.chunk.emptyDelta() || a.finishSeen || a.blank() {
-			return
-		}
+	isEmpty := len(raw) == len(`""`) // some servers send "" in every chunk, others only at the end
+	if isEmpty && (!a.chunk.emptyDelta() || a.finishSeen || a.blank()) {
+		return
 	}
-	if a.finishSeen && len(raw) > 2 {
-		if rawjson.EqualKey(raw, a.finish) {
+	if a.finishSeen {
+		isSame := rawjson.EqualKey(raw, a.finish)
+		if isSame || a.finish != "" {
 			a.Fault(faultFinishRepeated)
-			return
 		}
-		if a.finish != "" {
-			a.Fault(faultFinishRepeated)
+		if isSame {
+			return
 		}
 	}
 	a.finishSeen = true

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"slices"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -34,15 +36,9 @@ func appendAnswer(dst wire.JSON, m *lathe.Message) wire.JSON {
 	answer.Role, answer.Name = lathe.RoleAssistant, ""
 	field := ReasoningSame
 	has := shape(&answer)
-	if has.reasoning {
-		named := false
-		for _, p := range answer.Parts {
-			r, ok := p.(lathe.Reasoning)
-			named = named || ok && r.Field != "" && !foreign(answer.Wire)
-		}
-		if !named {
-			field = defaultReasoningField
-		}
+	isNamed := func(p lathe.Part) bool { r, ok := p.(lathe.Reasoning); return ok && r.Field != "" }
+	if foreign(answer.Wire) || !slices.ContainsFunc(answer.Parts, isNamed) {
+		field = defaultReasoningField
 	}
 	dst = appendMessage(dst, &answer, &EncodeOptions{ReasoningField: field}, toClient)
 	if !has.refusal {

@@ -54,7 +54,7 @@ func appendDropped(list []string, msgs []lathe.Message, opts *EncodeOptions) []s
 	d := dropped(list)
 	for i := range msgs {
 		m := &msgs[i]
-		if !foreign(m.Wire) && !hasReasoning(m.Parts) {
+		if !foreign(m.Wire) && !shape(m).reasoning {
 			continue
 		}
 		path := wire.Element("messages", i)
@@ -71,41 +71,34 @@ func appendDropped(list []string, msgs []lathe.Message, opts *EncodeOptions) []s
 	return d
 }
 
+// addPart adds part p of m, or those of its members that are not sent. Apart from reasoning, parts from this wire are sent unchanged.
 func (d *dropped) addPart(path string, m *lathe.Message, p lathe.Part, opts *EncodeOptions) {
-	alien := foreign(m.Wire)
+	if r, ok := p.(lathe.Reasoning); ok && opts.ReasoningField != "" && !sendsReasoning(m, &r, opts) {
+		d.add(path)
+	}
+	if !foreign(m.Wire) {
+		return
+	}
 	switch p := p.(type) {
-	case lathe.Reasoning:
-		if opts.ReasoningField != "" && !sendsReasoning(m, &p, opts) {
-			d.add(path)
-		}
 	case lathe.Text:
-		if alien {
-			d.addMembers(path, p.Extra, nil)
-		}
+		d.addMembers(path, p.Extra, nil)
 	case lathe.ToolCall:
-		if alien {
-			d.addMembers(path, p.Extra, nil)
-		}
+		d.addMembers(path, p.Extra, nil)
 	case lathe.Blob:
-		d.addBlob(path, &p, alien)
+		d.addBlob(path, &p)
 	case lathe.ToolResult:
-		if alien {
-			d.addMembers(path, p.Extra, nil)
-		}
+		d.addMembers(path, p.Extra, nil)
 		for i := range p.Blobs {
-			d.addBlob(path+"."+wire.Element("blobs", i), &p.Blobs[i], alien)
+			d.addBlob(path+"."+wire.Element("blobs", i), &p.Blobs[i])
 		}
 	case lathe.Opaque:
-		if alien {
-			d.add(path)
-		}
-	case lathe.Refusal:
+		d.add(path)
+	case lathe.Reasoning, lathe.Refusal:
 	}
 }
 
-func (d *dropped) addBlob(path string, b *lathe.Blob, alien bool) {
+func (d *dropped) addBlob(path string, b *lathe.Blob) {
 	switch {
-	case !alien:
 	case !sendsBlob(b):
 		d.add(path)
 	case len(b.Raw) > 0:
@@ -143,8 +136,11 @@ func sendsReasoning(m *lathe.Message, r *lathe.Reasoning, opts *EncodeOptions) b
 	case opts.ReasoningField != ReasoningSame:
 		return opts.ReasoningField != ""
 	}
+	if !foreign(m.Wire) || ownField(r.Field) {
+		return true
+	}
 	// A member name of another wire is not valid here, but the server may refuse calls without any reasoning.
-	return !foreign(m.Wire) || ownField(r.Field) || opts.Takes.Reasoning == destination.Calls && r.Entry == "" && r.Text != "" && len(m.Calls()) > 0
+	return opts.Takes.Reasoning == destination.Calls && r.Entry == "" && r.Text != "" && len(m.Calls()) > 0
 }
 
 // ownField reports whether field is a reasoning member of this wire. In a message from another wire, that means that the caller has
@@ -167,12 +163,3 @@ var protected = rawjson.NewNames("reasoning_details", "thinking_blocks", "reason
 	"provider_specific_fields").Has
 
 func knownOrProtected(name string) bool { return knownInMessage(name) || protected(name) }
-
-func hasReasoning(ps []lathe.Part) bool {
-	for _, p := range ps {
-		if _, ok := p.(lathe.Reasoning); ok {
-			return true
-		}
-	}
-	return false
-}

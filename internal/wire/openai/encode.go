@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"cmp"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -168,29 +170,28 @@ func resultParts(r lathe.ToolResult, alien bool) []lathe.Part {
 // appendReasoning appends the reasoning of a message as one member, and returns the name of that member. In a request, only reasoning that
 // sendsReasoning accepts is included.
 func appendReasoning(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, to recipient) (wire.JSON, string) {
-	sends := func(p lathe.Part) (lathe.Reasoning, bool) {
+	sent := func(p lathe.Part) (lathe.Reasoning, bool) {
 		r, ok := p.(lathe.Reasoning)
 		return r, ok && (to == toClient || sendsReasoning(m, &r, opts))
 	}
-	field, found := "", false
+	field, found := "", false // field is the member in which the reasoning was received
 	for _, p := range m.Parts {
-		if r, ok := sends(p); ok {
-			found = true
-			if field == "" {
-				field = r.Field
-			}
+		if r, ok := sent(p); ok {
+			field, found = cmp.Or(field, r.Field), true
 		}
 	}
-	if opts.ReasoningField != ReasoningSame {
+	switch {
+	case !found:
+		return dst, ""
+	case opts.ReasoningField != ReasoningSame:
 		field = opts.ReasoningField
-	} else if found && foreign(m.Wire) && !ownField(field) {
+	case foreign(m.Wire) && !ownField(field):
 		field = defaultReasoningField // the field of the other wire is not valid here
-	}
-	if !found || field == "" || opts.ReasoningField == ReasoningSame && knownInMessage(field) {
+	case field == "" || knownInMessage(field):
 		return dst, ""
 	}
 	dst = dst.Key(field)
-	return appendJoined(dst, m.Parts, func(p lathe.Part) (string, bool) { r, ok := sends(p); return r.Text, ok }), field
+	return appendJoined(dst, m.Parts, func(p lathe.Part) (string, bool) { r, ok := sent(p); return r.Text, ok }), field
 }
 
 // appendJoined appends one string with the texts that pick returns.

@@ -81,9 +81,7 @@ func errorObject(obj []byte) *APIError {
 		case "message", "msg":
 			e.Message = boundedText(v)
 		case "detail":
-			if e.Message == "" {
-				e.Message = boundedText(v)
-			}
+			e.Message = cmp.Or(e.Message, boundedText(v))
 		case "metadata":
 			upstream = upstreamError(v)
 		case "type":
@@ -92,9 +90,7 @@ func errorObject(obj []byte) *APIError {
 			e.Param = boundedText(v)
 		case "code":
 			e.Code = boundedText(v)
-			if n := httpStatus(v); n != 0 {
-				e.Status = n
-			}
+			e.Status = cmp.Or(httpStatus(v), e.Status)
 		case "status", "status_code", "http_status":
 			if n := httpStatus(v); n != 0 && e.Status == 0 {
 				e.Status = n

@@ -53,7 +53,7 @@ func (a *Assembler) reason() lathe.FinishReason {
 // broken reports whether the answer is incomplete. A stream is complete if the server has sent [DONE] after some content, or a finish
 // reason. If it sent only one of the two, each call must also have complete arguments, unless the finish reason explains why it has not.
 func (a *Assembler) broken() bool {
-	if !a.done && !a.finishSeen || !a.finishSeen && a.blank() {
+	if !a.finishSeen && (!a.done || a.blank()) {
 		return true
 	}
 	if a.done && a.finishSeen {

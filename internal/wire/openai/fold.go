@@ -17,12 +17,12 @@ type fold struct {
 	args                        []byte // arguments of the last call
 }
 
-// text returns the builder for frames whose text is in the member key.
-func (f *fold) text(key string) *strings.Builder {
-	switch key {
-	case `{"content":`:
+// text returns the builder for the text in a member of the message.
+func (f *fold) text(member string) *strings.Builder {
+	switch member {
+	case "content":
 		return &f.content
-	case `{"refusal":`:
+	case "refusal":
 		return &f.refusal
 	}
 	return &f.reasoning

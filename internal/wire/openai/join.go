@@ -19,7 +19,7 @@ import (
 //	{"index":0,"function":{"arguments":"\"Rome\"}"}}
 //
 // For each piece, takePiece determines its call with assign, or begins a call, and then adds the id, name and arguments to that call. Only
-// takePiece and the functions whose names begin with take and add change a call; end ends it.
+// the functions whose names begin with take and add change a call; start and end emit its beginning and its end.
 
 // A call is a call of an answer, as far as it was received.
 type call struct {
@@ -103,15 +103,9 @@ type pieceKey struct {
 
 // takePiece reads the element of tool_calls at position pos of its chunk.
 func (a *Assembler) takePiece(p *piece, pos int) {
-	key := pieceKey{pos: pos}
-	if p.id.ok() {
-		key.id = p.id.body()
-	}
-	if p.name.isString() {
-		key.name = p.name.body()
-	}
-	key.index, key.hasIndex = a.wireIndex(p)
-	if !p.name.ok() && !p.args.ok() && p.typ.ok() && string(p.typ) != `"function"` {
+	key := a.readKey(p, pos)
+	isEmpty := !p.name.ok() && !p.args.ok()
+	if isEmpty && p.typ.ok() && string(p.typ) != `"function"` {
 		a.Fault(FaultUnknownContent)
 		return
 	}
@@ -122,12 +116,11 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 	case a.repeats(c, p, key):
 		a.Fault(FaultCallRepeated)
 		p.args = nil
-	case !key.hasIndex || len(key.id) > 0 || !c.complete():
-	case len(key.name) > 0:
-		c.announces = c.name == string(key.name)
-	case c.announces && beginsArgs(p):
-		a.Fault(faultIndexReused)
-		c = a.begin(p, key, c.name)
+	case key.hasIndex && len(key.id) == 0 && c.complete():
+		if begins := c.announce(p, key); begins {
+			a.Fault(faultIndexReused)
+			c = a.begin(p, key, c.name)
+		}
 	}
 	if c == nil {
 		return
@@ -140,6 +133,36 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 		c.extra = a.mergeExtra(c.extra, &p.extra[i])
 	}
 	a.takeArgs(c, p)
+}
+
+// readKey returns the key of the piece at position pos of its chunk, and counts an index that is not valid.
+func (a *Assembler) readKey(p *piece, pos int) pieceKey {
+	key := pieceKey{pos: pos}
+	if p.id.ok() {
+		key.id = p.id.body()
+	}
+	if p.name.isString() {
+		key.name = p.name.body()
+	}
+	if p.index.ok() {
+		n, err := strconv.ParseInt(string(p.index.body()), 10, 64)
+		if err == nil && n >= 0 {
+			key.index, key.hasIndex = n, true
+		} else {
+			a.Fault(faultIndexInvalid)
+		}
+	}
+	return key
+}
+
+// announce handles a piece without an id that has the index of c, whose arguments are complete. A piece with the name of c announces another
+// call of that name. It returns true for the piece that begins the announced call.
+func (c *call) announce(p *piece, key pieceKey) (begins bool) {
+	if len(key.name) > 0 {
+		c.announces = c.name == string(key.name)
+		return false
+	}
+	return c.announces && beginsArgs(p)
 }
 
 // begin begins a call with its first piece. name is its name if an earlier piece contained it, else "". It returns nil if the piece is
@@ -177,20 +200,6 @@ func (a *Assembler) takeArgs(c *call, p *piece) {
 		a.Grow(len(p.args))
 		a.addArgs(c, p.args, (*text).addRaw)
 	}
-}
-
-// wireIndex returns the index of a piece; false if it is missing or not valid.
-func (a *Assembler) wireIndex(p *piece) (int64, bool) {
-	if !p.index.ok() {
-		return 0, false
-	}
-	raw := p.index.body()
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil || n < 0 {
-		a.Fault(faultIndexInvalid)
-		return 0, false
-	}
-	return n, true
 }
 
 // byID returns the last call with an id; nil if id is empty or no call has it.
@@ -402,7 +411,8 @@ func (a *Assembler) endCalls() {
 	a.EmitText(lathe.DeltaReasoning, 0, a.reasoning.flush(&a.damage))
 	a.EmitText(lathe.DeltaText, 0, a.text.flush(&a.damage))
 	a.EmitText(lathe.DeltaRefusal, 0, a.refusal.flush(&a.damage))
-	if i := slices.IndexFunc(a.extra, func(m lathe.Member) bool { return m.Name == "annotations" }); i >= 0 && !a.cited && a.text.b.Len() > 0 {
+	i := slices.IndexFunc(a.extra, func(m lathe.Member) bool { return m.Name == "annotations" })
+	if i >= 0 && !a.cited && a.text.b.Len() > 0 {
 		a.cited = true
 		t := lathe.Text{Text: a.text.b.String(), Extra: a.extra[i : i+1]}
 		a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireOpenAIChat), Part: t})

@@ -12,24 +12,25 @@ func (a *Assembler) UsageOnly() bool {
 	return a.walked && a.chunk.usage.ok() && a.chunk.hasChoices && !a.chunk.taken && a.chunk.extraChoices == 0
 }
 
-// A soundness is the state for deciding whether the parts of an answer can be sent to a client unchanged.
+// A soundness is the state for deciding whether the parts of an answer can be sent to a client unchanged. checkChunk sets what a client has
+// received (shown) if it receives them, and AppendShown what it has emitted of that.
 type soundness struct {
 	cited  bool // the annotations were emitted
 	walked bool // the last data was a chunk
 
-	// What a client has received of the answer, and what AppendShown has emitted of it.
-	role, roleEmitted bool // the role
-	shown, emitted    int  // numbers of calls that have begun
+	roleShown, roleEmitted   bool
+	callsShown, callsEmitted int // numbers of calls that have begun
 }
 
 // checkChunk reports whether every client can read the last chunk without a change: no fault was tolerated, the role was received first,
 // calls follow one another with id and name, whose further pieces clients join as they join arguments, and the finish reason matches the
 // content. It returns false for deviations that at least one official client cannot read.
 func (a *Assembler) checkChunk() bool {
+	if a.Err != nil || a.damage != (damage{}) || a.hasBuffered() || slices.ContainsFunc(a.Faults, isUnsound) {
+		return false
+	}
 	in := &a.chunk
 	switch {
-	case slices.ContainsFunc(a.Faults, func(f lathe.Fault) bool { return f.Kind != faultNameSplit }), a.Err != nil, a.damage != (damage{}), a.hasBuffered():
-		return false
 	case in.whole:
 		return a.checkWhole()
 	case !in.hasChoices:
@@ -38,8 +39,10 @@ func (a *Assembler) checkChunk() bool {
 		return true // the last chunk with the usage, or an empty first chunk
 	case in.legacy != nil, string(in.index) != "0", in.content.ok() && !in.content.isString(), !a.finishMatches():
 		return false
-	case in.delta != nil && !a.role:
-		if a.role = in.role.isString(); !a.role {
+	}
+	if in.delta != nil {
+		a.roleShown = a.roleShown || in.role.isString()
+		if !a.roleShown {
 			return false
 		}
 	}
@@ -51,10 +54,13 @@ func (a *Assembler) checkChunk() bool {
 	return true
 }
 
+// isUnsound reports whether a client cannot read an answer with this fault.
+func isUnsound(f lathe.Fault) bool { return f.Kind != faultNameSplit }
+
 // hasBuffered reports whether a character is incomplete, or arguments may be a placeholder, so that the next chunk may change their meaning.
 func (a *Assembler) hasBuffered() bool {
-	waits := func(t *text) bool { return t.n > 0 || t.high != 0 }
-	return waits(&a.text) || waits(&a.reasoning) || waits(&a.refusal) || a.current != nil && (a.current.braces || waits(&a.current.args))
+	return a.text.isIncomplete() || a.reasoning.isIncomplete() || a.refusal.isIncomplete() ||
+		a.current != nil && (a.current.braces || a.current.args.isIncomplete())
 }
 
 // AppendShown appends deltas for those parts of the last chunk that a client has received and for which Append has returned no delta yet:
@@ -64,29 +70,34 @@ func (a *Assembler) AppendShown(dst []lathe.Delta) []lathe.Delta {
 	if a.Unsound {
 		return dst
 	}
-	if a.role && !a.roleEmitted {
+	if a.roleShown && !a.roleEmitted {
 		a.roleEmitted = true
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaText})
 	}
-	for ; a.emitted < a.shown && a.emitted < len(a.calls); a.emitted++ {
-		c := a.calls[a.emitted]
+	for ; a.callsEmitted < min(a.callsShown, len(a.calls)); a.callsEmitted++ {
+		c := a.calls[a.callsEmitted]
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
 	}
 	return dst
 }
 
-// checkPiece reports whether a piece belongs to the last call, or begins the next call and has all members.
+// checkPiece reports whether a piece belongs to the last call, or begins the next call and has all members. In the second case it counts the
+// call as shown.
 func (a *Assembler) checkPiece(p *piece) bool {
 	index, err := strconv.Atoi(string(p.index))
-	switch {
-	case err != nil, p.args.ok() && !p.args.isString():
-		return false
-	case index == a.shown-1:
-		return true
-	case index != a.shown, index >= len(a.calls), index > 0 && !a.calls[index-1].complete(): // a call must be complete before the next begins
+	if err != nil || p.args.ok() && !p.args.isString() {
 		return false
 	}
-	a.shown++
+	last := a.callsShown - 1
+	switch {
+	case index == last:
+		return true
+	case index != last+1 || index >= len(a.calls):
+		return false
+	case last >= 0 && !a.calls[last].complete(): // a call must be complete before the next begins
+		return false
+	}
+	a.callsShown++
 	return p.id.full() && p.name.full() && p.typ.full() && p.args.isString()
 }
 
@@ -116,16 +127,11 @@ func (a *Assembler) finishMatches() bool {
 // checkWhole does what checkChunk does for an answer that was not streamed.
 func (a *Assembler) checkWhole() bool {
 	in := &a.chunk
-	if !in.taken || in.legacy != nil || !in.role.isString() || !in.finish.ok() || !a.finishMatches() || in.content.ok() && !in.content.isString() {
+	hasMembers := in.taken && in.role.isString() && in.finish.ok() && (!in.content.ok() || in.content.isString())
+	if !hasMembers || in.legacy != nil || !a.finishMatches() {
 		return false
 	}
-	for i := range in.pieces {
-		p := &in.pieces[i]
-		if !p.id.full() || !p.name.full() || !p.typ.full() || !p.args.full() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(in.pieces, func(p piece) bool { return !p.id.full() || !p.name.full() || !p.typ.full() || !p.args.full() })
 }
 
 // Finished reports whether a finish reason was received.

@@ -74,7 +74,7 @@ func TestMendingGoesOnFromEveryEvent(t *testing.T) {
 			}
 			if i >= k {
 				for _, d := range deltas {
-					if !w.finished {
+					if !w.passedFinish {
 						got = w.AppendDelta(got, d)
 					}
 				}

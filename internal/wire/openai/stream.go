@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -19,32 +20,39 @@ type ChunkWriter struct {
 	// AnyName is set if names of calls are written unchanged even if the wire does not allow them.
 	AnyName bool
 
-	head, tail   []byte // start and end of every frame, around the delta
-	passed       string // id of the last chunk that Pass has passed on; "": none
-	includeUsage bool
+	// Set by NewWriter:
 	created      int64
-	started      bool
-	open         *outCall // the call that is being sent
-	calls        []*outCall
-	sent         int    // number of calls begun on the wire
-	scratch      []byte // buffer for frames that are not sent
-	padded       bool
-	finished     bool // Pass has passed a finish reason on
-	usage        bool // Pass has passed the usage on
+	includeUsage bool  // the client requested the usage
+	padded       bool  // frames are padded: see close
+	fold         *fold // for an answer that is not streamed: nothing is written before its end; else nil
 
-	fold   *fold // for an answer that is not streamed: nothing is written before its end; else nil
-	length int   // number of characters of the content so far
+	head, tail []byte // start and end of every frame, around the delta; set by setNames
+	started    bool   // the role was sent
+	length     int    // number of characters of the content so far
+
+	// The calls: advance sends them one after the other.
+	calls []*outCall
+	open  *outCall // the call that is being sent
+	begun int      // number of calls begun on the wire
+
+	// What Pass has passed on of another server's stream:
+	passedID     string // id of the last chunk; "": none
+	passedFinish bool
+	passedUsage  bool
+	scratch      []byte // buffer for the frames of its deltas, which are not sent
 }
 
-// An outCall is a call, as far as it was received.
+// An outCall is a call, as far as it was received. Its deltas set id, name, args, ended and cut; sending it sets began, argsSent and closed,
+// in this order.
 type outCall struct {
 	index    int // index of the call within the turn
 	id, name string
 	args     []byte // arguments not yet sent
-	began    bool   // its first frame was sent
-	argsSent bool
-	ended    bool // the call has ended: nothing more is received
-	cut      bool // truncated by an output limit
+	ended    bool   // nothing more is received
+	cut      bool   // truncated by an output limit
+
+	began    bool // its first frame was sent
+	argsSent bool // a piece of its arguments was sent
 	closed   bool // completely sent
 }
 
@@ -96,11 +104,11 @@ func (w *ChunkWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary:
 		w.length += utf8.RuneCountInString(d.Text)
-		return w.text(dst, `{"content":`, d.Text)
+		return w.text(dst, "content", d.Text)
 	case lathe.DeltaReasoning:
-		return w.text(dst, `{"`+defaultReasoningField+`":`, d.Text)
+		return w.text(dst, defaultReasoningField, d.Text)
 	case lathe.DeltaRefusal:
-		return w.text(dst, `{"refusal":`, d.Text)
+		return w.text(dst, "refusal", d.Text)
 	case lathe.DeltaTextEnd:
 		return w.cite(dst, &d)
 	case lathe.DeltaCallStart:
@@ -141,15 +149,16 @@ func (w *ChunkWriter) close(dst wire.JSON, from int) wire.JSON {
 	return dst[:len(dst)-len("}\n\n")].Lit(`,"obfuscation":"`).Lit(wire.Padding(size)).Lit("\"}\n\n")
 }
 
-func (w *ChunkWriter) text(dst wire.JSON, key, text string) wire.JSON {
+// text appends a frame with a piece of the text in a member of the message.
+func (w *ChunkWriter) text(dst wire.JSON, member, text string) wire.JSON {
 	if text == "" {
 		return dst
 	}
 	if w.fold != nil {
-		w.fold.text(key).WriteString(text)
+		w.fold.text(member).WriteString(text)
 		return dst
 	}
-	dst = wire.JSON(w.AppendStart(dst)).Raw(w.head).Lit(key)
+	dst = wire.JSON(w.AppendStart(dst)).Raw(w.head).Lit(`{"`).Lit(member).Lit(`":`)
 	from := len(dst)
 	dst = dst.Quote(text).Lit("}")
 	return w.close(dst, from)
@@ -169,6 +178,7 @@ func (w *ChunkWriter) cite(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	return wire.JSON(w.AppendStart(dst)).Raw(w.head).Raw(wire.ObjectOf("annotations", wire.ArrayOf(list...))).Raw(w.tail)
 }
 
+// call returns the call with an index, and adds it if necessary.
 func (w *ChunkWriter) call(index int) *outCall {
 	if w.open != nil && w.open.index == index {
 		return w.open
@@ -187,11 +197,8 @@ func (w *ChunkWriter) call(index int) *outCall {
 func (w *ChunkWriter) advance(dst wire.JSON) wire.JSON {
 	for {
 		if w.open == nil {
-			for _, c := range w.calls {
-				if !c.closed {
-					w.open = c
-					break
-				}
+			if i := slices.IndexFunc(w.calls, func(c *outCall) bool { return !c.closed }); i >= 0 {
+				w.open = w.calls[i]
 			}
 		}
 		c := w.open
@@ -221,22 +228,23 @@ func (w *ChunkWriter) advance(dst wire.JSON) wire.JSON {
 // begin appends the first frame of a call, with its id and name.
 func (w *ChunkWriter) begin(dst wire.JSON, c *outCall) wire.JSON {
 	c.began = true
-	w.sent++
+	w.begun++
 	if w.fold != nil {
 		w.fold.calls = append(w.fold.calls, lathe.ToolCall{ID: c.id, Name: c.name, Incomplete: true}) // keeps the arguments as written
 		return dst
 	}
-	return w.start(dst, "null").Raw(w.head).Lit(`{"tool_calls":[{"index":`).Int(int64(w.sent-1)).Str("id", c.id).
+	return w.start(dst, "null").Raw(w.head).Lit(`{"tool_calls":[{"index":`).Int(int64(w.begun-1)).Str("id", c.id).
 		Lit(`,"type":"function","function":{"name":`).Quote(c.name).Lit(`,"arguments":""}}]}`).Raw(w.tail)
 }
 
+// args appends a frame with a piece of the arguments of c, which is the call that was begun last.
 func (w *ChunkWriter) args(dst wire.JSON, c *outCall, text string) wire.JSON {
 	c.argsSent = true
 	if w.fold != nil {
 		w.fold.args = append(w.fold.args, text...)
 		return dst
 	}
-	dst = dst.Raw(w.head).Lit(`{"tool_calls":[{"index":`).Int(int64(w.sent - 1)).Lit(`,"function":{"arguments":`)
+	dst = dst.Raw(w.head).Lit(`{"tool_calls":[{"index":`).Int(int64(w.begun - 1)).Lit(`,"function":{"arguments":`)
 	from := len(dst)
 	dst = dst.Quote(text)
 	return w.close(dst.Lit("}}]}"), from)
@@ -251,9 +259,33 @@ func (w *ChunkWriter) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Mem
 	case f == nil:
 		return dst.Lit(endOfStream)
 	}
-	for i, call := range f.Message.Calls() {
+	w.completeCalls(f.Message.Calls())
+	if w.fold != nil {
+		w.advance(nil)
+		return w.fold.append(dst, f, extra)
+	}
+	dst = w.AppendStart(dst)
+	before := len(dst)
+	if !w.passedFinish {
+		dst = w.advance(dst).Raw(w.head).Lit("{}").Lit(w.end(`"` + wireReason(f.Reason) + `"`))
+	}
+	if w.includeUsage && !w.passedUsage {
+		i := len(w.head) - len(`[{"index":0,"delta":`) // this frame has no choice
+		dst = dst.Raw(w.head[:i]).Lit(`[],"usage":`)
+		dst = appendUsage(dst, &f.Usage, f.ProviderCost).Lit("}\n\n")
+	}
+	if len(extra) > 0 && len(dst) > before {
+		dst = dst[:len(dst)-len("}\n\n")].Extra(extra, knownInCompletion).Lit("}\n\n")
+	}
+	return dst.Lit(endOfStream)
+}
+
+// completeCalls ends the calls of an answer, and sets those of which no frame was sent to what the answer has. Empty calls are ignored.
+func (w *ChunkWriter) completeCalls(calls []lathe.ToolCall) {
+	for i, call := range calls {
 		c := w.call(i)
-		if c.closed || call.ID == "" && call.Name == "" && call.Arguments == "" { // an empty call is ignored
+		isEmpty := call.ID == "" && call.Name == "" && call.Arguments == ""
+		if c.closed || isEmpty {
 			continue
 		}
 		if !c.began {
@@ -264,24 +296,6 @@ func (w *ChunkWriter) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Mem
 		}
 		c.ended, c.cut = true, call.Incomplete
 	}
-	if w.fold != nil {
-		w.advance(nil)
-		return w.fold.append(dst, f, extra)
-	}
-	dst = w.AppendStart(dst)
-	before := len(dst)
-	if !w.finished {
-		dst = w.advance(dst).Raw(w.head).Lit("{}").Lit(w.end(`"` + wireReason(f.Reason) + `"`))
-	}
-	if w.includeUsage && !w.usage {
-		i := len(w.head) - len(`[{"index":0,"delta":`)
-		dst = dst.Raw(w.head[:i]).Lit(`[],"usage":`)
-		dst = appendUsage(dst, &f.Usage, f.ProviderCost).Lit("}\n\n")
-	}
-	if len(extra) > 0 && len(dst) > before {
-		dst = dst[:len(dst)-len("}\n\n")].Extra(extra, knownInCompletion).Lit("}\n\n")
-	}
-	return dst.Lit(endOfStream)
 }
 
 // endOfStream is the frame that ends the stream.
@@ -311,9 +325,9 @@ func (w *ChunkWriter) Pass(raw *lathe.Raw) []byte {
 			w.scratch = w.AppendDelta(w.scratch[:0], d)
 		}
 	}
-	w.finished, w.usage = w.finished || raw.Finished, w.usage || raw.UsageOnly
-	if raw.ID != "" && raw.ID != w.passed {
-		w.passed = raw.ID
+	w.passedFinish, w.passedUsage = w.passedFinish || raw.Finished, w.passedUsage || raw.UsageOnly
+	if raw.ID != "" && raw.ID != w.passedID {
+		w.passedID = raw.ID
 		w.setNames(raw.ID, raw.Model)
 	}
 	return raw.Bytes

@@ -10,25 +10,22 @@ import (
 )
 
 // takeReasoning adds the reasoning of one member of the chunk, since some servers send the same text in two members: that of the member
-// which had reasoning before, else of the last one with text. Another text in a second member is a fault. A member that is no string is
-// stored as an unknown member.
+// which had reasoning before, else of the first one of reasoningFields. Another text in a second member is a fault. A member that is no
+// string is stored as an unknown member.
 func (a *Assembler) takeReasoning() {
 	in := &a.chunk
-	best := -1
+	best := -1 // index of the member that is used
 	for i, s := range in.reasoning {
-		switch {
-		case !s.ok():
-		case !s.isString():
+		if s.ok() && !s.isString() {
 			a.extra = a.mergeExtra(a.extra, &extraMember{key: reasoningFields[i], value: s})
-		case s.full():
-			if best >= 0 {
-				if !bytes.Equal(in.reasoning[best], s) {
-					a.Fault(FaultReasoningRepeats)
-				}
-				if reasoningFields[i] != a.reasoningField {
-					continue
-				}
-			}
+		}
+		if !s.full() {
+			continue
+		}
+		if best >= 0 && !bytes.Equal(in.reasoning[best], s) {
+			a.Fault(FaultReasoningRepeats)
+		}
+		if best < 0 || reasoningFields[i] == a.reasoningField {
 			best = i
 		}
 	}

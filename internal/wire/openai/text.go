@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// A text grows by the texts of JSON strings. A character that is split between two strings, as bytes or as a pair of surrogates, is
-// buffered until the rest is received. The strings that add returns share memory that is never overwritten, so they may be kept.
+// A text grows by the texts of JSON strings. A character that is split between two strings, as bytes ("\xc3" and "\xa9" for é) or as a pair
+// of surrogates (`\ud83d` and `\ude00`), is buffered until the rest is received. The strings that add returns share memory that is never
+// overwritten, so they may be kept.
 type text struct {
 	b    strings.Builder
 	held [4]byte // the first bytes of an incomplete character
@@ -17,13 +18,16 @@ type text struct {
 	high rune    // a high surrogate without its low surrogate; 0: none
 }
 
+// isIncomplete reports whether a part of a character is buffered.
+func (t *text) isIncomplete() bool { return t.n > 0 || t.high != 0 }
+
 // A damage counts invalid characters and split characters that were joined.
 type damage struct{ invalid, joined int }
 
 // add decodes body, the part of a valid JSON string between its quotes, and returns the text that it adds.
 func (t *text) add(body []byte, d *damage) string {
 	start := t.b.Len()
-	waiting := t.n > 0 || t.high != 0
+	waiting := t.isIncomplete()
 	bad := d.invalid
 	t.decode(body, d)
 	if waiting && d.invalid == bad {
@@ -41,23 +45,23 @@ func (t *text) addRaw(raw []byte, d *damage) string {
 	return t.b.String()[start:]
 }
 
+// decode decodes body in runs of plain bytes and single escapes.
 func (t *text) decode(body []byte, d *damage) {
 	for len(body) > 0 {
-		i := bytes.IndexByte(body, '\\')
-		if i < 0 {
-			i = len(body)
+		n := bytes.IndexByte(body, '\\')
+		if n < 0 {
+			n = len(body)
 		}
-		if i > 0 {
+		if n > 0 {
 			t.dropHigh(d)
-			t.bytes(body[:i], d)
-			body = body[i:]
-			continue
+			t.bytes(body[:n], d)
+		} else {
+			n = len(`\n`)
+			if body[1] == 'u' {
+				n = len(`\u0000`)
+			}
+			t.escape(body[:n], d)
 		}
-		n := len(`\n`)
-		if body[1] == 'u' {
-			n = len(`\u0000`)
-		}
-		t.escape(body[:n], d)
 		body = body[n:]
 	}
 }
@@ -94,50 +98,46 @@ func (t *text) escape(e []byte, d *damage) {
 
 // bytes adds bytes of UTF-8. Those of an incomplete character at the end are buffered.
 func (t *text) bytes(b []byte, d *damage) {
-	for t.n > 0 && len(b) > 0 {
-		if b[0]&0xC0 != 0x80 {
-			t.dropHeld(d)
-			break
-		}
-		t.held[t.n] = b[0]
-		if !utf8.FullRune(t.held[:t.n+1]) {
-			t.n++
-			b = b[1:]
-			continue
-		}
-		if _, n := utf8.DecodeRune(t.held[:t.n+1]); n != t.n+1 {
-			t.dropHeld(d)
-			break
-		}
-		t.b.Write(t.held[:t.n+1])
-		t.n = 0
-		b = b[1:]
+	b = t.completeHeld(b, d)
+	if utf8.Valid(b) {
+		t.b.Write(b)
+		return
 	}
 	for len(b) > 0 {
-		i := 0
-		for i < len(b) {
-			if b[i] < utf8.RuneSelf {
-				i++
-				continue
-			}
-			r, n := utf8.DecodeRune(b[i:])
-			if r == utf8.RuneError && n < 2 {
-				break
-			}
-			i += n
-		}
-		t.b.Write(b[:i])
-		b = b[i:]
-		if len(b) == 0 {
-			return
-		}
-		if !utf8.FullRune(b) {
+		r, n := utf8.DecodeRune(b)
+		switch {
+		case r != utf8.RuneError || n > 1:
+			t.b.Write(b[:n])
+		case utf8.FullRune(b):
+			t.bad(d)
+		default:
 			t.n = copy(t.held[:], b)
 			return
 		}
-		t.bad(d)
+		b = b[n:]
+	}
+}
+
+// completeHeld moves bytes from b to the incomplete character in held until that is complete, or cannot become a character. It returns the
+// rest of b.
+func (t *text) completeHeld(b []byte, d *damage) []byte {
+	for t.n > 0 && len(b) > 0 {
+		t.held[t.n] = b[0]
+		char := t.held[:t.n+1]
+		continues := b[0]&0xC0 == 0x80
+		switch {
+		case continues && !utf8.FullRune(char):
+			t.n++
+		case continues && utf8.Valid(char):
+			t.b.Write(char)
+			t.n = 0
+		default:
+			t.dropHeld(d)
+			return b
+		}
 		b = b[1:]
 	}
+	return b
 }
 
 func (t *text) bad(d *damage) {
@@ -160,7 +160,7 @@ func (t *text) dropHigh(d *damage) {
 
 // flush replaces an incomplete character by U+FFFD, and returns the text that this adds.
 func (t *text) flush(d *damage) string {
-	if t.n == 0 && t.high == 0 {
+	if !t.isIncomplete() {
 		return ""
 	}
 	start := t.b.Len()

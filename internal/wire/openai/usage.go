@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -73,8 +74,9 @@ func tokens(v []byte) (int64, bool) {
 	return int64(f), true
 }
 
+// number parses a number, which may also be a string. It returns false if it is not a finite number.
 func number(v []byte) (float64, bool) {
 	v = value(v).body()
 	f, err := strconv.ParseFloat(string(v), 64)
-	return f, err == nil && f-f == 0
+	return f, err == nil && math.Abs(f) <= math.MaxFloat64
 }

@@ -3,7 +3,6 @@ package responses
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -166,16 +165,17 @@ func (a *Assembler) readNames(response []byte) {
 // find returns the item of an event: the one at its index, else the one with its id, else, if the event has neither, the last item that has
 // not ended. It returns nil if none exists.
 func (a *Assembler) find(e *streamEvent) *item {
-	index, err := strconv.Atoi(string(e.index))
 	if rawjson.Kind(e.item) == '{' {
 		return a.items.match(number(e.index, -1), e.item)
 	}
-	if err == nil {
+	index, err := strconv.Atoi(string(e.index))
+	hasIndex := err == nil
+	if hasIndex {
 		if it := a.items.at(index); it != nil {
 			return it
 		}
 	}
-	if len(e.id) > 0 || err == nil { // the event names an item or an index, so it is not about the last item
+	if hasIndex || len(e.id) > 0 { // the event says which item it is about, so it is not about the last one
 		return a.items.withID(rawjson.Text(e.id))
 	}
 	if i := len(a.items) - 1; i >= 0 && !a.items[i].done {
@@ -219,16 +219,20 @@ func (a *Assembler) readAdded(e *streamEvent) {
 		a.Damage(faultBadLine)
 		return
 	}
-	_, err := strconv.Atoi(string(e.index))
-	index := number(e.index, len(a.items))
-	if err != nil || !a.created || a.items.at(index) != nil {
+	index, err := strconv.Atoi(string(e.index))
+	hasIndex := err == nil
+	if !hasIndex {
+		index = len(a.items)
+	}
+	if !hasIndex || !a.created || a.items.at(index) != nil {
 		a.Damage(faultEventOrder)
 	}
 	it := a.find(e)
-	twice := it != nil && (err != nil || it.index == index) && it.announcesAgain(e.item)
-	if !twice {
-		a.begin(index, e.item)
+	mayRepeat := it != nil && (!hasIndex || it.index == index)
+	if mayRepeat && it.announcesAgain(e.item) {
+		return
 	}
+	a.begin(index, e.item)
 }
 
 // itemOf returns the item to which a piece belongs. If none exists, it begins one; if the item has another kind or has ended, it returns
@@ -266,9 +270,8 @@ func (a *Assembler) readPartDone(e *streamEvent) {
 	if it == nil || it.done || it.kind != itemMessage {
 		return
 	}
-	index := number(e.content, 0)
-	if i := slices.IndexFunc(it.parts, func(p *part) bool { return p.index == index }); i >= 0 {
-		it.parts[i].cite(a, get(e.part, "annotations"))
+	if p := it.part(number(e.content, 0)); p != nil {
+		p.cite(a, get(e.part, "annotations"))
 	}
 }
 
@@ -282,10 +285,8 @@ func number(raw []byte, other int) int {
 
 // partOf returns the part of a message with an index, and adds it if necessary. It returns nil if there are too many parts.
 func (a *Assembler) partOf(it *item, index int, kind partKind) *part {
-	for _, p := range slices.Backward(it.parts) {
-		if p.index == index {
-			return p
-		}
+	if p := it.part(index); p != nil {
+		return p
 	}
 	if len(it.parts) == maxItems {
 		a.Err = fmt.Errorf("%w: more than %d parts", wire.ErrTooLarge, maxItems)

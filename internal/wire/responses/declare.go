@@ -16,26 +16,24 @@ const noArguments = `{"type":"object","properties":{}}`
 // tools appends the members tools, tool_choice and parallel_tool_calls, if the request has tools.
 func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	req := e.req
-	tools := req.Tools
-	if slices.ContainsFunc(tools, fromItem) {
-		tools = nil
-		for _, t := range req.Tools {
-			if !fromItem(t) {
-				tools = append(tools, t)
-			} else if isCustom(t) {
-				_, _ = e.definition(nil, t) // records that calls of the tool have text as input
-			}
-		}
-	}
 	if len(req.Tools)+len(req.HostedTools) == 0 {
 		return dst
+	}
+	if e.has(featureCustom) {
+		e.custom = customNames(req.Tools)
+	}
+	tools := req.Tools
+	if slices.ContainsFunc(tools, fromItem) {
+		tools = slices.DeleteFunc(slices.Clone(tools), fromItem)
 	}
 	if len(tools)+len(req.HostedTools) > 0 {
 		dst = appendDefinitions(dst, e, tools)
 	}
-	if allowed := allowedNames(req); allowed != nil && req.ToolChoice.Mode != lathe.ChoiceFunction && req.ToolChoice.Mode != lathe.ChoiceNone {
-		dst = e.allowed(dst.Key("tool_choice"), req.ToolChoice.Mode, allowed)
-	} else if req.ToolChoice.Mode != "" {
+	allowed, mode := allowedNames(req), req.ToolChoice.Mode
+	switch {
+	case allowed != nil && mode != lathe.ChoiceFunction && mode != lathe.ChoiceNone:
+		dst = e.allowed(dst.Key("tool_choice"), mode, allowed)
+	case mode != "":
 		dst = e.choice(dst.Key("tool_choice"), req.ToolChoice)
 	}
 	return dst.FieldsExcept(e.taken, "parallel_tool_calls", req.ParallelToolCalls)
@@ -126,12 +124,8 @@ func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped [
 // because the default is true only on this wire.
 func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	if isCustom(t) {
-		if e.has(featureCustom) {
-			if e.custom == nil {
-				e.custom = map[string]bool{}
-			}
-			e.custom[t.Name] = true
-			return dst.Lit("{").Fields("type", "custom", "name", t.Name, "description", wire.Optional(t.Description)).Members(t.Extra, knownInTool).Lit("}")
+		if e.custom[t.Name] {
+			return dst.Lit("{").Fields("type", typeCustom, "name", t.Name, "description", wire.Optional(t.Description)).Members(t.Extra, knownInTool).Lit("}")
 		}
 		e.drop(".type")
 	}
@@ -165,6 +159,19 @@ func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 		}
 	}
 	return dst.Raw(fitted).Bool("strict", strict).Lit("}")
+}
+
+// customNames returns the names of the custom tools; nil if there are none.
+func customNames(tools []*lathe.ToolSpec) (names map[string]bool) {
+	for _, t := range tools {
+		if isCustom(t) {
+			if names == nil {
+				names = map[string]bool{}
+			}
+			names[t.Name] = true
+		}
+	}
+	return names
 }
 
 // argumentsOf returns the schema of a tool's arguments, fitted to the destination only if that changes nothing but its spelling, and the

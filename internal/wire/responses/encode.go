@@ -199,6 +199,8 @@ func (e *encoder) dropMembers(extra []lathe.Member, at string) {
 var knownInItem = rawjson.NewNames("type", "role", "content", "id", "status", "call_id", "name", "namespace", "arguments", "input", "output",
 	wire.ItemMember).Has
 
+var knownInText = rawjson.NewNames("type", "text", "phase").Has
+
 // plain returns the text of content that can be encoded as one string; false if it cannot.
 func plain(parts []lathe.Part) (string, bool) {
 	if len(parts) == 0 {
@@ -240,7 +242,7 @@ func (e *encoder) parts(dst wire.JSON, parts []lathe.Part, from lathe.Wire, list
 // textExtra appends the unknown members of a text, which is element i of a list, or records them as dropped if they are from another wire.
 func (e *encoder) textExtra(dst wire.JSON, extra []lathe.Member, from lathe.Wire, list string, i int) wire.JSON {
 	if own(from) {
-		return dst.Members(extra, func(name string) bool { return name == "type" || name == "text" || name == "phase" })
+		return dst.Members(extra, knownInText)
 	}
 	e.dropMembers(extra, wire.Element(list, i))
 	return dst

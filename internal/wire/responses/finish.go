@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 
@@ -65,16 +66,17 @@ func (a *Assembler) endOpenItems() {
 // settle compares item index of the response object with the streamed item, and adds the item if it was not streamed.
 func (a *Assembler) settle(index int, raw []byte) {
 	it := a.items.match(index, raw)
-	if it == nil && !a.notStreamed {
+	if it == nil {
 		it = a.items.unmatched(index, raw)
-		if it == nil {
-			a.Damage(faultEventOrder)
-		}
 	}
 	if it == nil {
-		if it = a.begin(index, raw); it == nil {
-			return
+		if !a.notStreamed {
+			a.Damage(faultEventOrder)
 		}
+		it = a.begin(index, raw)
+	}
+	if it == nil { // a limit is reached
+		return
 	}
 	it.settled = true
 	switch {
@@ -122,9 +124,7 @@ func (it *item) isCall(raw []byte) bool {
 // failure returns the error of a failed response.
 func failure(response []byte) *wire.APIError {
 	e := Codec{}.ParseError(0, response)
-	if e.Message == "" {
-		e.Message = "the server reported that the response failed"
-	}
+	e.Message = cmp.Or(e.Message, "the server reported that the response failed")
 	return e
 }
 

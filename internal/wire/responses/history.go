@@ -130,7 +130,7 @@ func (e *encoder) call(dst wire.JSON, c *lathe.ToolCall, from lathe.Wire, at str
 			e.texts = map[string]bool{}
 		}
 		e.texts[c.ID] = true
-		dst = dst.Fields("type", "custom_tool_call", "call_id", id, "name", c.Name, inputName, customInput(c.Arguments))
+		dst = dst.Fields("type", typeCustomCall, "call_id", id, "name", c.Name, inputName, customInput(c.Arguments))
 	} else {
 		dst = dst.Fields("type", "function_call", "call_id", id, "name", joinName("", c.Name), "arguments", wire.SentText(c.Arguments))
 	}

@@ -3,6 +3,7 @@
 package responses
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -30,7 +31,7 @@ func kindOf(typ string) itemKind {
 		return itemReasoning
 	case "function_call":
 		return itemCall
-	case "custom_tool_call":
+	case typeCustomCall:
 		return itemCustom
 	}
 	return itemOpaque
@@ -61,7 +62,9 @@ const (
 	thoughtContent = "content"
 )
 
-// An item is an output item, as far as it was received.
+// An item is an output item, as far as it was received. Assembler.begin creates it, the events about it add to it, and close, which reads its
+// complete form, or endOpenItems sets done. After that only settle looks at it again. Its kind determines which of the embedded contents
+// it has.
 type item struct {
 	index   int
 	id      string
@@ -69,25 +72,31 @@ type item struct {
 	done    bool // its end was read
 	settled bool // it was compared with its form in the response object
 
-	// Only for messages:
+	messageContent
+	callContent
+	reasoningContent
+	raw []byte // JSON of an opaque item
+}
+
+type messageContent struct {
 	phase string
 	parts []*part
+}
 
-	// Only for calls:
+type callContent struct {
 	call             int // number of the call in the answer
 	callID, callName string
 	args             strings.Builder // in the internal form, a JSON object
 	started          bool            // DeltaCallStart was emitted
 	cut              bool            // the arguments are incomplete or not certain, so the call must not be executed
 	extra            []lathe.Member  // unknown members
+}
 
-	// Only for reasoning:
+type reasoningContent struct {
 	text     strings.Builder
 	from     string // the member that contained the text: thoughtSummary or thoughtContent
 	lastText int    // index in that member of the text that was received last
 	data     string // opaque data
-
-	raw []byte // JSON of an opaque item
 }
 
 // hasCallID reports whether the server has sent the call id of the item. Until then the id of the item takes its place.
@@ -110,6 +119,16 @@ type part struct {
 	announced bool // response.content_part.added was read, or its absence was counted
 	text      strings.Builder
 	extra     []lathe.Member
+}
+
+// part returns the part of a message with an index, or nil.
+func (it *item) part(index int) *part {
+	for _, p := range slices.Backward(it.parts) {
+		if p.index == index {
+			return p
+		}
+	}
+	return nil
 }
 
 // write appends text to b and returns it as a string that shares the memory of b. strings.Builder never overwrites it.
@@ -231,7 +250,7 @@ func (a *Assembler) appendReasoning(it *item, from string, index int, text strin
 func (a *Assembler) readArguments(e *streamEvent, kind itemKind) {
 	typ := "function_call"
 	if kind == itemCustom {
-		typ = "custom_tool_call"
+		typ = typeCustomCall
 	}
 	it := a.itemOf(e, kind, typ)
 	switch {
@@ -289,11 +308,7 @@ func quoted(text string) string {
 
 // name reads the id and the name of a call. If the item has no call_id, its own id is used.
 func (it *item) name(raw []byte) {
-	if id := text(raw, "call_id"); id != "" {
-		it.callID = id
-	} else if it.callID == "" {
-		it.callID = it.id
-	}
+	it.callID = cmp.Or(text(raw, "call_id"), it.callID, it.id)
 	if name := text(raw, "name"); name != "" {
 		it.callName = joinName(text(raw, "namespace"), name)
 	}
@@ -337,7 +352,8 @@ func (a *Assembler) close(it *item, raw []byte) {
 		}
 		i := 0
 		for el := range rawjson.Elements(get(raw, "content")) {
-			if a.closePart(it, i, el); a.Err != nil {
+			a.closePart(it, i, el)
+			if a.Err != nil {
 				return
 			}
 			i++

@@ -12,21 +12,28 @@ import (
 
 // An outItem is an output item that the writer has begun and not yet ended.
 type outItem struct {
-	kind      itemKind
-	index     int
-	id        string
-	phase     string   // phase of a message
-	part      partKind // kind of the open part; for reasoning, partText is a summary
-	parts     int      // number of parts that have ended
-	content   []byte   // JSON of the ended parts, separated by commas
-	cited     []byte   // annotations of the open part, separated by commas
+	kind  itemKind
+	index int
+	id    string
+	cut   bool // the end of the output truncated the item
+
+	openPart
+	parts   int    // number of parts that have ended
+	content []byte // JSON of the ended parts, separated by commas
+
+	phase string // of a message
+	data  string // opaque data of reasoning
+	head  []byte // for a call: the JSON of the item before its arguments
+	raw   []byte // for an opaque item: its JSON when it began
+}
+
+// An openPart is the part of an item that is being written. The arguments or the input of a call are a part without a kind.
+type openPart struct {
+	part      partKind // partOther: no part is open; for reasoning, partText is a summary
+	encoded   []byte   // its text, as the characters of a JSON string
+	chars     int      // number of characters of its text
+	cited     []byte   // its annotations, separated by commas
 	citations int      // number of annotations in cited
-	chars     int      // number of characters of the open text
-	encoded   []byte   // text of the open part, or arguments or input of a call, as the characters of a JSON string
-	head      []byte   // for a call: the JSON of the item before its arguments
-	data      string   // opaque data of reasoning
-	cut       bool     // the end of the output truncated the item
-	raw       []byte   // for an opaque item: its JSON when it began
 }
 
 // text returns what was written of the open part, or of the arguments or input of a call.
@@ -65,13 +72,8 @@ func (w *eventWriter) added(index int, item wire.JSON) {
 
 // done writes the end of an item.
 func (w *writer) done(index int, item wire.JSON) {
-	w.record(index, item)
-	w.event("response.output_item.done", "output_index", index, "item", item)
-}
-
-// record stores the JSON of an item for the response object at the end of the stream.
-func (w *writer) record(index int, item []byte) {
 	w.output = append(w.output, outDone{index, item})
+	w.event("response.output_item.done", "output_index", index, "item", item)
 }
 
 // items returns the completed items in the order of their output indexes.
@@ -134,10 +136,11 @@ func (w *writer) endText(d *lathe.Delta) {
 	t, _ := d.Part.(lathe.Text)
 	for _, el := range wire.Citations(d, lathe.WireResponses, max(0, it.chars-utf8.RuneCountInString(t.Text))) {
 		w.partEvent("response.output_text.annotation.added", it, "content_index", "annotation_index", it.citations, "annotation", wire.JSON(el))
-		if it.citations++; len(it.cited) > 0 {
+		if it.citations > 0 {
 			it.cited = append(it.cited, ',')
 		}
 		it.cited = append(it.cited, el...)
+		it.citations++
 	}
 	if d.Name == string(lathe.WireResponses) {
 		w.closePart(it)
@@ -195,7 +198,7 @@ func (w *writer) beginCall(c *outCall) {
 	}
 	kind, prefix, typ := itemCall, prefixCall, "function_call"
 	if name.Custom {
-		kind, prefix, typ = itemCustom, prefixCustom, "custom_tool_call"
+		kind, prefix, typ = itemCustom, prefixCustom, typeCustomCall
 	}
 	it := w.begin(kind, prefix)
 	it.head = wire.JSON("{").Fields("id", it.id, "type", typ, "call_id", CallID(c.id), "name", name.Name, "namespace", wire.Optional(name.Namespace))
@@ -271,7 +274,7 @@ func (it *outItem) endPart(part []byte) {
 		it.content = append(append(it.content, ','), part...)
 	}
 	it.parts++
-	it.part, it.encoded, it.cited, it.citations, it.chars = partOther, it.encoded[:0], it.cited[:0], 0, 0
+	it.openPart = openPart{encoded: it.encoded[:0], cited: it.cited[:0]}
 }
 
 // partValue returns the open part.

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -14,26 +15,13 @@ import (
 // Pass implements [wire.Writer]. Later events have the id and the model of the relayed answer. If a server ends its stream with a response
 // whose output is empty, Pass fills the output with the items of earlier events, for clients that read only the last event.
 func (w *writer) Pass(raw *lathe.Raw) []byte {
-	if w.ended && w.closed {
+	if w.closed {
 		return raw.Bytes
 	}
 	out := raw.Bytes
 	for line := range bytes.Lines(raw.Bytes) {
-		data, ok := bytes.CutPrefix(line, []byte("data:"))
-		if !ok {
-			continue
-		}
-		if data = bytes.TrimSpace(data); string(data) == endOfStream {
-			w.ended, w.closed = true, true
-			continue
-		}
-		var e streamEvent
-		if !e.read(data) {
-			continue
-		}
-		w.passEvent(&e, data)
-		if w.ended && len(w.output) > 0 && lacksOutput(&e) {
-			out = bytes.Replace(out, data, filled(data, w.items()), 1)
+		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			out = w.passData(out, bytes.TrimSpace(data))
 		}
 	}
 	for _, d := range raw.Deltas {
@@ -52,6 +40,21 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 		}
 	}
 	w.drain()
+	return out
+}
+
+// passData records the event with this data, which is part of out, and returns out, with the output filled in if the event lacks it.
+func (w *writer) passData(out, data []byte) []byte {
+	var e streamEvent
+	switch {
+	case string(data) == endOfStream:
+		w.ended, w.closed = true, true
+	case e.read(data):
+		w.passEvent(&e, data)
+		if w.ended && len(w.output) > 0 && lacksOutput(&e) {
+			return bytes.Replace(out, data, filled(data, w.items()), 1)
+		}
+	}
 	return out
 }
 
@@ -106,15 +109,7 @@ func (w *writer) passEvent(e *streamEvent, data []byte) {
 		if string(e.typ) == `"response.in_progress"` {
 			w.started = len(startEvents)
 		}
-		if id := text(e.response, "id"); id != "" {
-			w.res.id = id
-		}
-		if model := text(e.response, "model"); model != "" {
-			w.res.model = model
-		}
-		if n, err := strconv.ParseInt(string(get(e.response, "created_at")), 10, 64); err == nil {
-			w.res.created = n
-		}
+		w.res.repeat(e.response)
 	case "response.completed", "response.incomplete", "response.failed":
 		w.ended = true
 	case "error":
@@ -137,6 +132,15 @@ func (w *writer) passEvent(e *streamEvent, data []byte) {
 			text := rawjson.Text(e.delta)
 			it.encoded, it.chars = append(it.encoded, quoted(text)...), it.chars+utf8.RuneCountInString(text)
 		}
+	}
+}
+
+// repeat gives later response objects the id, the model and the time of a relayed one.
+func (r *resource) repeat(response []byte) {
+	r.id = cmp.Or(text(response, "id"), r.id)
+	r.model = cmp.Or(text(response, "model"), r.model)
+	if n, err := strconv.ParseInt(string(get(response, "created_at")), 10, 64); err == nil {
+		r.created = n
 	}
 }
 
@@ -171,12 +175,8 @@ func (w *writer) passAdded(e *streamEvent) {
 }
 
 func (w *writer) passDone(e *streamEvent) {
-	index := number(e.index, -1)
-	for i, it := range w.open {
-		if it.index == index {
-			w.open = append(w.open[:i:i], w.open[i+1:]...)
-			w.record(index, rawjson.AppendCompact(nil, e.item))
-			return
-		}
+	if it := w.passed(e); it != nil {
+		w.open = slices.DeleteFunc(w.open, func(open *outItem) bool { return open == it })
+		w.output = append(w.output, outDone{it.index, rawjson.AppendCompact(nil, e.item)})
 	}
 }

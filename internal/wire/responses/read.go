@@ -29,11 +29,10 @@ var (
 // A reader parses one request.
 type reader struct {
 	wire.Reader
-	labels  []string                 // server_label of each element of Hosted
-	inner   map[wire.ToolName]string // internal names of tools by the client's names
-	taken   map[string]bool          // internal names that are in use
-	loading bool                     // the tools being read are those of an input item
-	tools   []*lathe.ToolSpec        // all tools read so far
+	labels []string                 // server_label of each element of Hosted
+	inner  map[wire.ToolName]string // internal names of tools by the client's names
+	taken  map[string]bool          // internal names that are in use
+	inItem bool                     // the tools being read are those of an input item; set by addTools alone
 }
 
 func newReader(body []byte) *reader {

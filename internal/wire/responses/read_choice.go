@@ -1,8 +1,6 @@
 package responses
 
 import (
-	"slices"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -42,14 +40,17 @@ func (r *reader) readChoice(body wire.Object) {
 	}
 }
 
-// setMode sets the tool choice to the mode that the member name contains.
+// setMode sets the tool choice to the mode that the member name contains. A call that is required must be one of a hosted tool if the model
+// may call no other tool.
 func (r *reader) setMode(o wire.Object, name string) {
 	mode := o.String(name)
 	switch mode {
 	case lathe.ChoiceAuto, lathe.ChoiceNone:
 	case lathe.ChoiceRequired:
+		noneAllowed := r.Allowed != nil && len(r.Allowed) == 0
+		hostedOnly := len(r.Tools) == 0 || noneAllowed
 		for i := range r.Hosted {
-			r.Hosted[i].Forced = !r.Hosted[i].Disallowed && (len(r.Tools) == 0 || r.Allowed != nil && len(r.Allowed) == 0)
+			r.Hosted[i].Forced = hostedOnly && !r.Hosted[i].Disallowed
 		}
 	default:
 		o.Fail(name, "Must be auto, none, required or an object that names a tool.")
@@ -66,34 +67,38 @@ func (r *reader) chosen(o wire.Object) string {
 	return r.nameOf(o.OptString("namespace"), name)
 }
 
+// readAllowed parses a set of allowed tools, and the mode for them. A set of one function, of which a call is required, becomes the choice
+// of that function.
 func (r *reader) readAllowed(o wire.Object) {
 	r.Allowed = []string{}
-	names := map[string]bool{}
-	var allowed [maxHosted]bool // by index in Hosted
+	names := map[string]bool{} // those in Allowed
+	for i := range r.Hosted {
+		r.Hosted[i].Disallowed = true
+	}
+	allowsHosted := false
 	for el := range o.Elements("tools") {
 		choice := r.Object("", el, choiceNames)
 		typ := choice.String("type")
-		if typ != "function" && typ != typeCustom {
-			for h := range r.Hosted {
-				allowed[h] = allowed[h] || r.sameHosted(h, choice, typ)
+		if typ == "function" || typ == typeCustom {
+			if name := r.chosen(choice); !names[name] {
+				names[name] = true
+				r.Allowed = append(r.Allowed, name)
 			}
 			continue
 		}
-		if name := r.chosen(choice); !names[name] {
-			names[name] = true
-			r.Allowed = append(r.Allowed, name)
+		for i := range r.Hosted {
+			if r.sameHosted(i, choice, typ) {
+				r.Hosted[i].Disallowed, allowsHosted = false, true
+			}
 		}
 	}
-	for i := range r.Hosted {
-		r.Hosted[i].Disallowed = !allowed[i]
-	}
-	for _, t := range r.tools {
+	for _, t := range r.Tools {
 		t.Disallowed = !names[t.Name]
 	}
 	if o.Get("mode") == nil {
 		return
 	}
-	if o.String("mode") == lathe.ChoiceRequired && len(r.Allowed) == 1 && !slices.Contains(allowed[:], true) {
+	if o.String("mode") == lathe.ChoiceRequired && len(r.Allowed) == 1 && !allowsHosted {
 		r.ToolChoice = lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: r.Allowed[0]}
 		return
 	}

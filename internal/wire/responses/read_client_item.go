@@ -2,7 +2,6 @@ package responses
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -13,26 +12,33 @@ import (
 // A clientItem is a type of call for which the vendor defines a tool and which the client executes, such as local_shell_call. In the
 // internal form it is a call of a function named tool, with the member args as its arguments, and its output is the result, so that models
 // of all wires receive both. Servers of this wire receive the items unchanged.
+//
+// The type of the output is that of the call with the suffix _output, such as local_shell_call_output, except for tool_search_output.
 type clientItem struct{ tool, args string }
+
+// typeToolSearch is the type of the call by which a model searches for tools. Its output declares the tools that were found.
+const typeToolSearch = "tool_search_call"
 
 var clientItems = map[string]clientItem{
 	"local_shell_call": {"local_shell", "action"},
 	"shell_call":       {"shell", "action"},
 	"apply_patch_call": {"apply_patch", "operation"},
 	"computer_call":    {"computer", "action"},
-	"tool_search_call": {"tool_search", "arguments"},
+	typeToolSearch:     {"tool_search", "arguments"},
 }
 
 // readClientItem parses a call of a clientItem, or the output of one. It returns false for other items, and for calls that the vendor's
 // server executed.
 func (r *input) readClientItem(v []byte, o wire.Object, typ string) bool {
-	call, isOutput := strings.CutSuffix(typ, "_output")
-	if call == "tool_search" {
-		call += "_call"
+	callType, isOutput := strings.CutSuffix(typ, "_output")
+	if callType == "tool_search" {
+		callType = typeToolSearch
 	}
-	kind, ok := clientItems[call]
+	kind, known := clientItems[callType]
 	id := rawjson.Text(o.Get("call_id"))
-	if !ok || id == "" || call == "tool_search_call" && rawjson.Text(o.Get("execution")) != "client" {
+	isSearch := callType == typeToolSearch
+	executedByServer := isSearch && rawjson.Text(o.Get("execution")) != "client"
+	if !known || id == "" || executedByServer {
 		return false
 	}
 	kept := []lathe.Member{{Name: wire.ItemMember, Value: bytes.Clone(v)}}
@@ -45,18 +51,23 @@ func (r *input) readClientItem(v []byte, o wire.Object, typ string) bool {
 		return true
 	}
 	res := lathe.ToolResult{CallID: id, Name: kind.tool}
-	if call == "tool_search_call" {
-		n := len(r.tools)
-		r.addTools(o, anyTool)
-		res.Content = "Loaded tools:"
-		for _, t := range r.tools[n:] {
-			res.Content += " " + t.Name
-		}
+	if isSearch {
+		r.readFoundTools(&res, o)
 	} else {
 		readClientOutput(&res, v, o)
 	}
 	r.addResult(res, kept)
 	return true
+}
+
+// readFoundTools adds the tools that a search found to the request, and sets the content of its result to their names.
+func (r *reader) readFoundTools(res *lathe.ToolResult, o wire.Object) {
+	before := len(r.Tools)
+	r.addTools(o, anyTool)
+	res.Content = "Loaded tools:"
+	for _, t := range r.Tools[before:] {
+		res.Content += " " + t.Name
+	}
 }
 
 // readClientOutput reads an output: a text, a screenshot, or other JSON, which becomes text.
@@ -80,21 +91,13 @@ func (r *reader) addTools(o wire.Object, wanted func(typ string) bool) {
 	if o.Get("tools") == nil {
 		return
 	}
-	n, hosted := len(r.tools), len(r.Hosted)
-	r.loading = true
+	r.inItem = true
 	for el := range o.Elements("tools") {
 		if wanted(text(el, "type")) {
 			r.readTool(el, "")
 		}
-		for ; hosted < len(r.Hosted); hosted++ {
-			r.Hosted[hosted].Item = r.At("")
-		}
 	}
-	r.loading = false
-	for _, t := range r.tools[n:] {
-		t.Origin = wire.OriginInput
-	}
-	r.Tools = slices.Concat(r.Tools, r.tools[n:])
+	r.inItem = false
 }
 
 func anyTool(string) bool { return true }

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -23,19 +24,24 @@ type place struct {
 	call int
 }
 
-// An input parses the items of a request's input.
+// An input parses the items of a request's input into turns, in order. Items of the model are added to the last turn; results are added to
+// the turn of their call.
 type input struct {
 	*reader
 	turns      []*turn
 	waiting    map[string][]place // calls without a result, by id
-	calls      map[string]string  // names of calls, by id
+	calls      map[string]string  // names of all calls, by id
 	orphan     *wire.APIError     // error for the first result without a call
 	references bool               // the input has items that refer to other items
 	updates    []update
 }
 
-// typeUpdate is the type of an item that changes the effort or the response format for the turns that follow.
-const typeUpdate = "configuration_update"
+// Types of items: typeCustomCall is a call of a custom tool, and typeUpdate changes the effort or the response format for the turns that
+// follow.
+const (
+	typeCustomCall = "custom_tool_call"
+	typeUpdate     = "configuration_update"
+)
 
 // An update is an item of type configuration_update with its path.
 type update struct {
@@ -112,39 +118,43 @@ func (r *input) readItem(v []byte) {
 	if r.Compact {
 		r.Fail("", "An item of type %s must be the last of the input.", typeTrigger)
 	}
-	if r.Compact = typ == typeTrigger; typ == typeUpdate {
-		r.updates = append(r.updates, update{r.At(""), v})
+	r.Compact = typ == typeTrigger
+	if !strings.HasSuffix(typ, "_output") { // results of the client's own calls may follow the answers
+		r.Answered = false
 	}
-	if typ == "mcp_approval_response" {
-		r.readApproval(o)
-		return
-	}
-	r.Answered = r.Answered && strings.HasSuffix(typ, "_output") // results of the client's own calls in the same request
 	switch typ {
+	case "mcp_approval_response":
+		r.readApproval(o) // sets Answered
 	case "message":
 		r.readMessage(v, o)
-		return
 	case "reasoning":
 		r.readThoughts(o)
-		return
-	case "function_call", "custom_tool_call":
-		r.readCall(o, typ == "custom_tool_call")
-		return
+	case "function_call", typeCustomCall:
+		r.readCall(o, typ)
 	case "function_call_output", "custom_tool_call_output":
 		r.readResult(o)
-		return
+	default:
+		if !r.readClientItem(v, o, typ) {
+			r.readOpaque(v, o, typ)
+		}
+	}
+}
+
+// readOpaque adds an item of any other type as an opaque part, and reads the members that matter to the rest of the request.
+func (r *input) readOpaque(v []byte, o wire.Object, typ string) {
+	switch typ {
+	case typeUpdate:
+		r.updates = append(r.updates, update{r.At(""), v})
 	case "item_reference":
 		r.references = true
 		o.String("id")
 	case "mcp_call": // the model has received the answers before this item
 		r.Approvals = nil
 	}
-	if r.readClientItem(v, o, typ) {
-		return
-	}
-	if typ == "additional_tools" {
+	switch {
+	case typ == "additional_tools":
 		r.addTools(o, anyTool)
-	} else if rawjson.Kind(o.Get("tools")) == '[' { // such as the tools that a search of the vendor found: its functions are not the client's
+	case rawjson.Kind(o.Get("tools")) == '[': // such as the tools that a search of the vendor found: its functions are not the client's
 		r.addTools(o, isHosted)
 	}
 	r.assistant().add(lathe.Opaque{JSON: bytes.Clone(v)})
@@ -197,9 +207,8 @@ func (r *input) readAnswer(v []byte, o wire.Object) {
 func (r *input) readThoughts(o wire.Object) {
 	p := lathe.Reasoning{ID: o.OptString("id"), Data: o.OptString(fieldEncrypted)}
 	summary, thoughts := r.readTexts(o, "summary"), r.readTexts(o, "content")
-	if p.Text = summary; summary == "" {
-		p.Text = thoughts
-	} else if thoughts != "" {
+	p.Text = cmp.Or(summary, thoughts)
+	if summary != "" && thoughts != "" {
 		r.Drop("content")
 	}
 	o.Skip("type", "status")
@@ -230,14 +239,15 @@ const maxAnswers = 256
 // partBreak separates the parts of a summary.
 const partBreak = "\n\n"
 
-func (r *input) readCall(o wire.Object, custom bool) {
+// readCall parses a call of a function or, if typ is typeCustomCall, of a custom tool.
+func (r *input) readCall(o wire.Object, typ string) {
 	c := lathe.ToolCall{ID: o.String("call_id")}
 	if c.ID == "" {
 		o.Fail("call_id", "Must not be empty.")
 	}
 	name := o.String("name")
 	c.Name = r.nameOf(o.OptString("namespace"), name)
-	if custom {
+	if typ == typeCustomCall {
 		c.Arguments = customArguments(o.OptString(inputName))
 	} else if c.Arguments = o.OptString("arguments"); c.Arguments == "" {
 		c.Arguments = "{}"
@@ -297,7 +307,7 @@ func (r *input) readApproval(o wire.Object) {
 		name = "request_id"
 	}
 	a := wire.ApprovalAnswer{ID: strings.TrimPrefix(o.String(name), prefixApproval)}
-	if other != nil && id != nil && !bytes.Equal(id, other) {
+	if id != nil && other != nil && !bytes.Equal(id, other) {
 		o.Fail("request_id", "The approval has two ids. Send approval_request_id alone.")
 	}
 	if o.Get("approve") == nil {

@@ -28,57 +28,63 @@ func (r *reader) readTools(o wire.Object) {
 	for el := range o.Elements("tools") {
 		r.readTool(el, "")
 	}
-	r.Tools = r.tools
 }
 
-// readTool parses one tool in a namespace ("": none).
+// readTool parses one tool in a namespace ("": none), and adds it to Tools or to Hosted.
 func (r *reader) readTool(v []byte, space string) {
 	o := r.Object("", v, toolNames)
-	var t *lathe.ToolSpec
 	typ := o.String("type")
 	switch {
 	case typ == "function":
-		t = readFunction(o)
+		r.addTool(o, readFunction(o), typ, space)
 	case typ == typeCustom:
-		t = readCustom(o)
+		r.addTool(o, readCustom(o), typ, space)
 	case typ == "namespace" && space == "":
 		r.readNamespace(o)
-		return
 	case space != "":
 		o.Fail("type", "A namespace has tools of the types function and custom only.")
 	case len(r.Hosted) == maxHosted:
 		r.Fail("", "There are more than %d tools that are no functions.", maxHosted)
 	default:
-		r.Hosted = append(r.Hosted, wire.HostedTool{Type: typ, JSON: bytes.Clone(v)})
+		hosted := wire.HostedTool{Type: typ, JSON: bytes.Clone(v)}
+		if r.inItem {
+			hosted.Item = r.At("")
+		}
+		r.Hosted = append(r.Hosted, hosted)
 		r.labels = append(r.labels, rawjson.Text(o.Get("server_label")))
-		return
 	}
+}
+
+// addTool adds the tool t, which was read from o, under an internal name that no other tool has.
+func (r *reader) addTool(o wire.Object, t *lathe.ToolSpec, typ, space string) {
 	if t.Name == "" {
 		o.Fail("name", "A tool needs a name.")
 	}
-	const twice = "Two tools have this name."
-	name := wire.ToolName{Namespace: space, Name: t.Name}
-	if r.inner[name] != "" {
-		if r.loading {
-			return
-		}
-		o.Fail("name", twice)
+	client := wire.ToolName{Namespace: space, Name: t.Name} // the client's name
+	isKnown := r.inner[client] != ""
+	if isKnown && r.inItem {
+		return // an item may repeat a tool that the request already has
 	}
-	if t.Name = joinName(space, t.Name); r.taken[t.Name] {
-		if t.Name = hashedName(space, name.Name); r.taken[t.Name] {
-			o.Fail("name", twice)
-		}
+	t.Name = joinName(space, client.Name)
+	if r.taken[t.Name] {
+		t.Name = hashedName(space, client.Name)
 	}
-	r.taken[t.Name], r.inner[name] = true, t.Name
-	name.Custom = typ == typeCustom
-	if name.Custom || t.Name != name.Name {
+	if isKnown || r.taken[t.Name] {
+		o.Fail("name", "Two tools have this name.")
+	}
+	r.taken[t.Name], r.inner[client] = true, t.Name
+	client.Custom = typ == typeCustom
+	if client.Custom || t.Name != client.Name {
 		if r.Names == nil {
 			r.Names = map[string]wire.ToolName{}
 		}
-		r.Names[t.Name] = name
+		r.Names[t.Name] = client
 	}
 	t.Wire = lathe.WireResponses
-	r.tools = append(r.tools, t)
+	if r.inItem {
+		t.Origin = wire.OriginInput
+	}
+	r.Tools = append(r.Tools, t)
 }
 
 // readFunction parses a function, also in the form of chat completions with a nested object `function`.

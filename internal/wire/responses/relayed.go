@@ -32,7 +32,9 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 	}
 	given := get(settings, "include")
 	include := e.include(given, wanted...)
-	if given == nil && len(include) == len("[]") || bytes.Equal(rawjson.AppendCompact(nil, given), include) {
+	isAbsent := given == nil && len(include) == len("[]")
+	isSame := bytes.Equal(rawjson.AppendCompact(nil, given), include)
+	if isAbsent || isSame {
 		include = nil // unchanged
 	}
 	changes.Set("include", include)
@@ -41,8 +43,11 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 			changes.Set("tool_choice", e.choice(nil, req.ToolChoice))
 		}
 		if p := req.ParallelToolCalls; p != nil && !e.taken("parallel_tool_calls") {
-			v := strconv.AppendBool(nil, *p)
-			if given := get(settings, "parallel_tool_calls"); !bytes.Equal(given, v) && (given != nil || !*p) {
+			given := get(settings, "parallel_tool_calls")
+			if given == nil {
+				given = []byte("true") // the default
+			}
+			if v := strconv.AppendBool(nil, *p); !bytes.Equal(given, v) {
 				changes.Set("parallel_tool_calls", v)
 			}
 		}

@@ -20,17 +20,16 @@ func strictAt(schema []byte, depth int) bool {
 			"propertyNames", "prefixItems", "contains", "uniqueItems", "minProperties", "maxProperties", "unevaluatedProperties",
 			"unevaluatedItems", "contentEncoding", "contentMediaType", "$anchor", "$dynamicRef", "$dynamicAnchor":
 			return false
-		case "properties":
-			for _, p := range rawjson.Members(v) {
-				if properties++; !strictAt(p, depth-1) {
+		case "properties", "$defs", "definitions":
+			n := 0
+			for _, sub := range rawjson.Members(v) {
+				if !strictAt(sub, depth-1) {
 					return false
 				}
+				n++
 			}
-		case "$defs", "definitions":
-			for _, d := range rawjson.Members(v) {
-				if !strictAt(d, depth-1) {
-					return false
-				}
+			if rawjson.EqualKey(key, "properties") {
+				properties = n
 			}
 		case "anyOf":
 			for s := range rawjson.Elements(v) {

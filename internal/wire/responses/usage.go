@@ -19,9 +19,10 @@ func appendUsage(dst wire.JSON, u *lathe.Usage) wire.JSON {
 // readUsage parses a usage object. bad is the number of members that are not a number of tokens.
 func readUsage(v []byte) (u lathe.Usage, bad int) {
 	count := func(obj []byte, name string, to *int64) {
-		n, err := strconv.ParseInt(string(get(obj, name)), 10, 64)
+		v := get(obj, name)
+		n, err := strconv.ParseInt(string(v), 10, 64)
 		switch {
-		case get(obj, name) == nil:
+		case v == nil:
 		case err != nil || n < 0:
 			bad++
 		default:

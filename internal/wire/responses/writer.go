@@ -26,22 +26,25 @@ const (
 
 // A writer writes the events of one answer: see [wire.Writer]. One item is open at a time. Items that are received while a call is open,
 // and calls without an id or a name, are queued. The input of a custom tool is written when it is complete.
+//
+// Each delta is either written at once, if the queue is empty, or queued, and advance writes the queue as far as possible. Pass, which
+// relays events of a server instead, brings the same state to where those events leave it, so that the writer can continue the answer.
 type writer struct {
 	eventWriter
 	res      *resource
-	names    map[string]wire.ToolName
-	next     int        // output index of the next item
-	open     []*outItem // items begun by the writer (at most one) or passed on
-	output   []outDone  // items that have ended
-	calls    []*outCall // all calls, in the order of their first deltas
-	queue    []op       // what cannot be written yet, in order
-	lastCall *outItem   // the call that Pass has passed on last
+	names    map[string]wire.ToolName // the client's names of tools by internal names
+	next     int                      // output index of the next item
+	open     []*outItem               // items begun by the writer (at most one) or passed on
+	output   []outDone                // items that have ended
+	calls    []*outCall               // all calls, in the order of their first deltas
+	queue    []op                     // what cannot be written yet, in order; a call stays until it is closed
+	lastCall *outItem                 // the call that Pass has passed on last
 
 	// The phases of the answer:
 	started int  // number of startEvents that were sent
 	failed  bool // an `error` event was passed on
 	ended   bool // the event that ends the response was sent
-	closed  bool // [DONE] was sent
+	closed  bool // [DONE] was sent, after the response has ended
 }
 
 // An eventWriter writes events, which it numbers.
@@ -99,19 +102,18 @@ type op struct {
 type outCall struct {
 	index    int
 	id, name string
-	args     []byte // arguments not yet sent
-	ended    bool   // all pieces were received
-	cut      bool
+	args     []byte   // arguments not yet sent
+	ended    bool     // all pieces were received
+	cut      bool     // truncated, or its arguments are not a JSON object
 	item     *outItem // nil: the item has not begun
 	closed   bool     // completely sent
 }
 
+// canBegin reports whether the item of the call has begun, or can begin because its id and name are known.
+func (c *outCall) canBegin() bool { return c.item != nil || c.id != "" && c.name != "" }
+
 // NewWriter implements [wire.Served].
 func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
-	return newWriter(head)
-}
-
-func newWriter(head *wire.AnswerHead) *writer {
 	w := &writer{res: newResource(head)}
 	if head.Request != nil {
 		w.names, w.padded = head.Request.Names, head.Request.Obfuscate
@@ -159,23 +161,25 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 
 func (w *writer) add(d lathe.Delta) {
 	switch d.Kind {
-	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaReasoning, lathe.DeltaRefusal, lathe.DeltaReasoningData,
-		lathe.DeltaTextEnd, lathe.DeltaPart:
-		if d.Text == "" && d.Kind != lathe.DeltaTextEnd && d.Kind != lathe.DeltaPart {
+	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaReasoning, lathe.DeltaRefusal, lathe.DeltaReasoningData:
+		if d.Text == "" {
 			return
 		}
-		d.Text = valid(d.Text)
-		if len(w.queue) == 0 {
-			w.start()
-			w.writeDelta(d)
-			return
-		}
-		w.queue = append(w.queue, op{delta: d})
-		w.advance()
+	case lathe.DeltaTextEnd, lathe.DeltaPart: // their text is not used
 	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
 		w.callDelta(&d)
+		return
 	default: // other deltas are not written
+		return
 	}
+	d.Text = valid(d.Text)
+	if len(w.queue) == 0 {
+		w.start()
+		w.writeDelta(d)
+		return
+	}
+	w.queue = append(w.queue, op{delta: d})
+	w.advance()
 }
 
 // callDelta handles a delta of a call, and appends the events that can be written.
@@ -187,14 +191,16 @@ func (w *writer) callDelta(d *lathe.Delta) {
 			c.id, c.name = d.ID, d.Name
 		}
 	case lathe.DeltaCallArgs:
-		if c.ended {
-			break
-		}
-		if c.item != nil && c.item.kind == itemCall && len(c.args) == 0 && d.Text != "" && len(w.queue) > 0 && w.queue[0].call == c {
+		isOpen := c.item != nil && len(w.queue) > 0 && w.queue[0].call == c
+		streams := isOpen && c.item.kind == itemCall && len(c.args) == 0
+		switch {
+		case c.ended || d.Text == "":
+		case streams:
 			w.writeArguments(c.item, d.Text)
 			return
+		default:
+			c.args = append(c.args, valid(d.Text)...)
 		}
-		c.args = append(c.args, valid(d.Text)...)
 	default:
 		if c.item == nil && c.id == "" {
 			c.id = d.ID
@@ -232,7 +238,8 @@ func (w *writer) advance() {
 		o := &w.queue[0]
 		switch {
 		case o.call != nil:
-			if w.sendCall(o.call); !o.call.closed {
+			w.sendCall(o.call)
+			if !o.call.closed {
 				return
 			}
 		case o.write != nil:
@@ -250,10 +257,10 @@ func (w *writer) advance() {
 
 // sendCall writes what was received of a call.
 func (w *writer) sendCall(c *outCall) {
+	if !c.canBegin() {
+		return
+	}
 	if c.item == nil {
-		if c.id == "" || c.name == "" {
-			return
-		}
 		w.start()
 		w.closeItems()
 		w.beginCall(c)
@@ -347,9 +354,7 @@ func (w *writer) complete(f *lathe.Finish) *state {
 	for _, c := range w.calls {
 		c.ended, c.cut = true, c.cut || !c.ended
 	}
-	w.queue = slices.DeleteFunc(w.queue, func(o op) bool { // a call without an id or a name cannot be written
-		return o.call != nil && o.call.item == nil && (o.call.id == "" || o.call.name == "")
-	})
+	w.queue = slices.DeleteFunc(w.queue, func(o op) bool { return o.call != nil && !o.call.canBegin() })
 	s := &state{status: statusCompleted, usage: &f.Usage}
 	switch f.Reason {
 	case lathe.FinishLength:
@@ -374,7 +379,9 @@ func (w *writer) complete(f *lathe.Finish) *state {
 
 // completeCall adds what no delta contained of a call.
 func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
-	if c.ended && (c.item != nil || c.id != "" && c.name != "") || call.ID == "" && call.Name == "" && call.Arguments == "" {
+	isComplete := c.ended && c.canBegin()
+	isEmpty := call.ID == "" && call.Name == "" && call.Arguments == ""
+	if isComplete || isEmpty {
 		return
 	}
 	if c.item == nil {

@@ -261,7 +261,7 @@ func TestW32_ErrorEventHasBothForms(t *testing.T) {
 // another kind, of which a model server may have sent any number.
 func TestWriterNumbersEvents(t *testing.T) {
 	t.Parallel()
-	w := newWriter(testHead(t, `{"model":"m","input":"x"}`))
+	w := Codec{}.NewWriter(testHead(t, `{"model":"m","input":"x"}`)).(*writer)
 	var stream []byte
 	for i := range 1100 {
 		switch {

@@ -35,7 +35,7 @@ func (e *Encoder) write(dst []byte, write func()) []byte {
 	if e.ended {
 		return dst
 	}
-	e.out = output{dst, -1}
+	e.out = output{dst: dst, last: -1}
 	write()
 	return e.out.dst
 }
@@ -105,30 +105,29 @@ func (e *Encoder) begin(ev *event.Event) {
 
 // takenOver writes the messages that the run has taken over from the run that it continues, as one step before its own steps.
 func (e *Encoder) takenOver(d *event.RunStarted) {
-	taken := d.Messages[len(d.Messages)-min(max(d.TakenOver, 0), len(d.Messages)):]
-	if len(taken) == 0 {
+	n := min(max(d.TakenOver, 0), len(d.Messages))
+	if n == 0 {
 		return
 	}
 	e.beginAttempt(0)
 	e.step.finish = lathe.FinishToolCalls
-	for i := range taken {
-		m := &taken[i]
+	for _, m := range d.Messages[len(d.Messages)-n:] {
 		if m.Role == lathe.RoleAssistant {
 			e.streak = streak{next: 1}
-			e.remainder(m)
+			e.remainder(&m)
 			e.closeBlock()
-			for _, c := range m.Calls() {
-				e.proposed(&event.ToolCallProposed{ToolCallID: c.ID, ToolName: c.Name, RawName: c.Name, RawArgs: c.Arguments})
-			}
-			continue
 		}
 		for _, p := range m.Parts {
-			if r, ok := p.(lathe.ToolResult); ok {
+			switch p := p.(type) {
+			case lathe.ToolCall:
+				e.proposed(&event.ToolCallProposed{ToolCallID: p.ID, ToolName: p.Name, RawName: p.Name, RawArgs: p.Arguments})
+			case lathe.ToolResult:
 				status := "ok"
-				if r.IsError {
+				if p.IsError {
 					status = "error"
 				}
-				e.result(&event.ToolCallResult{ToolCallID: r.CallID, Tool: r.Name, Status: status, ErrorType: r.Code, Result: r.Content, Blobs: r.Blobs})
+				e.result(&event.ToolCallResult{ToolCallID: p.CallID, Tool: p.Name, Status: status, ErrorType: p.Code, Result: p.Content, Blobs: p.Blobs})
+			default: // remainder has written the content
 			}
 		}
 	}
@@ -155,7 +154,7 @@ func (e *Encoder) closeStep() {
 	e.w.stepEnd(e.turn, &e.step)
 }
 
-// countDelta counts ev, a delta of the attempt. It reports whether the stream has all deltas before it, so that it may be written.
+// countDelta counts ev, a delta of the attempt. It returns whether ev may be written, because the stream has all deltas before it.
 func (e *Encoder) countDelta(ev *event.Event) bool {
 	s := &e.streak
 	if !e.inStep || ev.N != 0 && ev.N != s.next {
@@ -297,8 +296,8 @@ func (e *Encoder) args(c *call, text string) {
 	e.w.callArgs(c, text)
 }
 
-// claimLive reports whether the call is streamed while the model writes it. If calls must be in order, that is only the first one for which
-// claimLive is called in an attempt.
+// claimLive returns whether the call may be streamed while the model writes it. If calls must be in order, only the first call for which
+// claimLive is called in an attempt may be.
 func (e *Encoder) claimLive(id string) bool {
 	if e.live == "" {
 		e.live = id

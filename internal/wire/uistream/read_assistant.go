@@ -11,11 +11,11 @@ import (
 // assistant adds an assistant message, as one turn for each of its steps.
 func (p *parser) assistant(o wire.Object, content string) {
 	t := &p.thread
-	t.closed, t.lastID, t.lastRun, t.lastFrom = false, o.OptString("id"), "", len(t.messages)
+	run := ""
 	if o.Get("metadata") != nil {
-		t.lastRun = p.limits.name(o.Object("metadata", names), "runId")
+		run = p.limits.name(o.Object("metadata", names), "runId")
 	}
-	t.addTurn()
+	t.beginAnswer(o.OptString("id"), run)
 	hasSteps := false // the message has step-start parts
 	answered := false // a call of the turn has a result
 	for typ, part := range p.parts(o, content) {
@@ -42,11 +42,9 @@ func (p *parser) assistant(o wire.Object, content string) {
 				t.addPart(lathe.Reasoning{Text: s})
 			}
 		case typ == "tool-call":
-			c := p.modelCall(part)
-			answered = answered || c.result != nil
+			answered = p.modelCall(part).result != nil || answered
 		case typ == "dynamic-tool" || strings.HasPrefix(typ, "tool-") && typ != "tool-result":
-			c := p.toolPart(typ, part.Object)
-			answered = answered || c.result != nil
+			answered = p.toolPart(typ, part.Object).result != nil || answered
 		case typ == "file" || ignored(typ): // parts that are not sent to a model: files of an answer, and parts for the page only
 		default:
 			part.Fail("type", "A part of an assistant message is text, reasoning, a tool or a file.")

@@ -1,8 +1,6 @@
 package uistream
 
 import (
-	"strconv"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -101,7 +99,7 @@ func (p *parser) command(s *State, o wire.Object) {
 			m.Fail("role", "A page adds messages of the user.")
 		}
 		p.message(m)
-		s.set(rawjson.AppendCompact(nil, o.Get("message")), "messages", strconv.Itoa(s.count))
+		s.set(rawjson.AppendCompact(nil, o.Get("message")), "messages", itoa(s.count))
 		s.count++
 		s.parts = 0
 	case "add-tool-result":

@@ -1,17 +1,18 @@
 package uistream
 
 import (
-	"strconv"
-
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A State is the state of a page of assistant-ui's transport: an object whose member `messages` contains UI messages; its other members
 // belong to the page. The stream for such a page contains each change of the state in addition to the parts of its message.
+//
+// The parser sets all fields. A stateWriter changes a copy, as the page changes its state: begin sends the operations and appends the message
+// of the stream, unless it continues one, and next counts its parts.
 type State struct {
 	count int              // number of messages
 	into  int              // index of the message that the stream continues; -1: a new one
-	parts int              // number of parts of that message
+	parts int              // number of parts of the last message
 	calls map[string]place // places of the calls, by id
 	ops   []wire.JSON      // operations for the changes that the request made
 	run   string           // run of the last message, if the page requests its stream again
@@ -20,17 +21,19 @@ type State struct {
 // A place is the position of a part in a state.
 type place struct{ message, part int }
 
-// operation returns an operation on the state.
+// operation returns an operation on the state, such as {"type":"set","path":["messages","1","parts","0","text"],"value":"It is"}.
 func operation(typ string, value wire.JSON, path ...string) wire.JSON {
 	return wire.ObjectOf("type", typ, "path", path, "value", value)
 }
 
+// set adds an operation to those of the request.
 func (s *State) set(value []byte, path ...string) {
 	s.ops = append(s.ops, operation("set", value, path...))
 }
 
+// path returns the path of a member of the part, or that of the part if name is "".
 func (p place) path(name string) []string {
-	path := []string{"messages", strconv.Itoa(p.message), "parts", strconv.Itoa(p.part)}
+	path := []string{"messages", itoa(p.message), "parts", itoa(p.part)}
 	if name != "" {
 		path = append(path, name)
 	}
@@ -41,7 +44,7 @@ func (p place) path(name string) []string {
 type stateWriter struct {
 	transportWriter
 	state *State
-	block place
+	block place // place of the open block
 }
 
 // change appends a frame with one operation on the state.
@@ -60,12 +63,12 @@ func (w *stateWriter) next() place {
 func (w *stateWriter) begin(h *head) {
 	w.transportWriter.begin(h)
 	s := w.state
-	if s.run != "" && s.run == h.runID { // the stream repeats the run from its beginning
-		s.count--
+	if s.run != "" && s.run == h.runID {
+		s.count-- // the stream repeats the run from its beginning, so its message replaces the last one
 	}
 	if s.into < 0 {
 		s.into, s.parts = s.count, 0
-		s.set(wire.ObjectOf("id", h.messageID, "role", "assistant", "metadata", runMetadata(h.runID, ""), "parts", wire.JSON("[]")), "messages", strconv.Itoa(s.into))
+		s.set(wire.ObjectOf("id", h.messageID, "role", "assistant", "metadata", runMetadata(h.runID, ""), "parts", wire.JSON("[]")), "messages", itoa(s.into))
 		s.count++
 	}
 	if len(s.ops) > 0 {
@@ -90,8 +93,8 @@ func (w *stateWriter) blockDelta(b block, s string) {
 	w.change("append-text", wire.Quoted(s), w.block.path("text")...)
 }
 
-// of returns the place of a call, and reserves one for a new call.
-func (w *stateWriter) of(c *call) place {
+// placeOf returns the place of a call, and reserves one for a new call.
+func (w *stateWriter) placeOf(c *call) place {
 	if at, ok := w.state.calls[c.shown]; ok {
 		return at
 	}
@@ -107,21 +110,21 @@ func (w *stateWriter) callStart(c *call) {
 	w.transportWriter.callStart(c)
 	if !c.carried {
 		w.set(wire.ObjectOf("type", "dynamic-tool", "toolName", c.name, "toolCallId", c.shown, "state", "input-streaming",
-			"argsText", "", "input", wire.JSON("null")), w.of(c).path("")...)
+			"argsText", "", "input", wire.JSON("null")), w.placeOf(c).path("")...)
 	}
 }
 
 func (w *stateWriter) callArgs(c *call, s string) {
 	w.transportWriter.callArgs(c, s)
 	if !c.carried {
-		w.change("append-text", wire.Quoted(s), w.of(c).path("argsText")...)
+		w.change("append-text", wire.Quoted(s), w.placeOf(c).path("argsText")...)
 	}
 }
 
 func (w *stateWriter) callReady(c *call) {
 	w.transportWriter.callReady(c)
 	if !c.carried {
-		w.set(inputValue(c.args), w.of(c).path("input")...)
+		w.set(inputValue(c.args), w.placeOf(c).path("input")...)
 		w.setState(c, "input-available")
 	}
 }
@@ -129,23 +132,23 @@ func (w *stateWriter) callReady(c *call) {
 func (w *stateWriter) callBroken(c *call) { w.callReady(c) }
 
 func (w *stateWriter) setState(c *call, state string) {
-	w.set(wire.Quoted(state), w.of(c).path("state")...)
+	w.set(wire.Quoted(state), w.placeOf(c).path("state")...)
 }
 
 func (w *stateWriter) approval(c *call) {
 	w.transportWriter.approval(c)
-	w.set(wire.ObjectOf("id", c.approval), w.of(c).path("approval")...)
+	w.set(wire.ObjectOf("id", c.approval), w.placeOf(c).path("approval")...)
 	w.setState(c, "approval-requested")
 }
 
 func (w *stateWriter) result(c *call, o *outcome) {
 	w.transportWriter.result(c, o)
 	if o.failed {
-		w.set(wire.Quoted(errorText(o)), w.of(c).path("errorText")...)
+		w.set(wire.Quoted(errorText(o)), w.placeOf(c).path("errorText")...)
 		w.setState(c, "output-error")
 		return
 	}
-	w.set(outputValue(o.content), w.of(c).path("output")...)
+	w.set(outputValue(o.content), w.placeOf(c).path("output")...)
 	w.setState(c, "output-available")
 }
 

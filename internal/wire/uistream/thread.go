@@ -36,6 +36,12 @@ func (t *thread) add(m lathe.Message) { t.messages = append(t.messages, m) }
 // addTurn adds an assistant message without parts.
 func (t *thread) addTurn() { t.add(lathe.Message{Role: lathe.RoleAssistant}) }
 
+// beginAnswer begins an assistant message of the request.
+func (t *thread) beginAnswer(id, run string) {
+	t.closed, t.lastID, t.lastRun, t.lastFrom = false, id, run, len(t.messages)
+	t.addTurn()
+}
+
 // last returns the last message.
 func (t *thread) last() *lathe.Message { return &t.messages[len(t.messages)-1] }
 

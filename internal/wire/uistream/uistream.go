@@ -122,9 +122,9 @@ type Encoder struct {
 	head     head
 	paused   *event.RunPaused // the last one, unless the run was resumed after it
 	finished *event.RunFinished
-	calls    calls // of the run
-	out      output
-	lastID   int64 // the largest id of an appended event
+	calls    calls  // of the run
+	out      output // what w appends to; set by write
+	lastID   int64  // the largest id of an appended event
 
 	// The current step:
 	turn   int
@@ -169,7 +169,7 @@ type streak struct {
 	bytes   [kinds]int // number of bytes written, by kind
 }
 
-// A call is the state of one tool call in the stream.
+// A call is the state of one tool call in the stream. begun, ready and done are set in this order.
 type call struct {
 	id       string // id in the run
 	shown    string // id in the stream, which differs if the run has used an id twice
