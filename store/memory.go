@@ -109,13 +109,10 @@ func (c *core) do(ctx context.Context, op string, fn func(now time.Time) error) 
 }
 
 func failure(op string, err error) error {
-	if err == nil {
-		return nil
-	}
 	var known *lathe.Error
 	code := lathe.CodeUnavailable
 	switch {
-	case errors.As(err, &known):
+	case err == nil, errors.As(err, &known):
 		return err
 	case errors.Is(err, lathe.ErrConflict):
 		code = lathe.CodeConflict
@@ -152,8 +149,9 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 		if j != nil {
 			end = int64(len(j.events))
 		}
+		hasClaim := by == nil || j.accepts(by)
 		switch {
-		case end != last || by != nil && !j.accepts(by):
+		case end != last || !hasClaim:
 			return lathe.ErrConflict
 		case len(copies) == 0:
 			return nil
