@@ -135,7 +135,7 @@ func (m *scriptModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq
 		w := m.p.sim.world
 		script := w.script(id)
 		t := script.next(req)
-		if err := m.p.sim.act(ctx, m.p, PointModel, id, "model is asked", func() { w.asked(id) }); err != nil {
+		if err := m.p.sim.act(ctx, m.p, PointModel, id, "model is asked", func() { w.countModelCall(id) }); err != nil {
 			yield(lathe.Delta{}, err)
 			return
 		}
@@ -213,7 +213,7 @@ func (g *gadget) Call(ctx context.Context, args json.RawMessage) (*lathe.Output,
 	sim := p.sim
 	what := g.spec.Name + " " + meta.CallID
 	d := Deed{RunID: meta.RunID, CallID: meta.CallID, Tool: g.spec.Name, Key: meta.IdempotencyKey, Args: slices.Clone(args), Process: p.name}
-	if err := sim.act(ctx, p, PointEffect, meta.RunID, what, func() { sim.world.do(&d) }); err != nil {
+	if err := sim.act(ctx, p, PointEffect, meta.RunID, what, func() { sim.world.addDeed(&d) }); err != nil {
 		return nil, err
 	}
 	if err := sim.halt(ctx, p, PointReturn, meta.RunID, what+" returns"); err != nil {
