@@ -92,7 +92,8 @@ func (q *callQueue) find(ctx context.Context, op, key string) (c callRow, err er
 	return c, failure(ctx, op, err)
 }
 
-// CancelCall implements [remote.Queue]. A started call stays started until its worker returns it or its lease ends; others end at once.
+// CancelCall implements [remote.Queue]. A started call stays started until its worker finishes or returns it, or its lease ends; others end
+// at once.
 func (q *callQueue) CancelCall(ctx context.Context, key string) (*remote.Call, error) {
 	row, err := q.changeCall(ctx, "postgres: cancel a call", key, `UPDATE call SET cancelled = true, args = CASE state WHEN 'started' THEN args END,
 		ended = CASE state WHEN 'started' THEN NULL ELSE now() END, state = CASE state WHEN 'started' THEN state ELSE 'cancelled' END
