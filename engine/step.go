@@ -142,12 +142,13 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 	}
 	s, serr := e.State(context.WithoutCancel(ctx), runID)
 	left := res != nil && errors.Is(res.Err, errLeft)
-	switch {
-	case left && serr != nil:
-		return nil, res.Err
-	case left:
+	if left {
+		if serr != nil {
+			return nil, res.Err
+		}
 		return &Step{LastID: s.LastID}, res.Err
-	case serr != nil:
+	}
+	if serr != nil {
 		return nil, serr
 	}
 	out := stepOf(s)
