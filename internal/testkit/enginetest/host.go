@@ -59,7 +59,7 @@ func (s *Environment) Host(kept store.RunIndex, now func() time.Time) (*Host, er
 	if err != nil {
 		return nil, err
 	}
-	h.Loop, err = loop.New(&environmentModel{h}, runner, &loop.Options{Now: now})
+	h.Loop, err = loop.New(&environmentModel{host: h}, runner, &loop.Options{Now: now})
 	return h, err
 }
 

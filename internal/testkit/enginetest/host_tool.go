@@ -31,7 +31,7 @@ type environmentPolicy struct{ judge }
 // Call implements [lathe.Policy].
 func (j environmentPolicy) Call(c *lathe.CallInfo) lathe.Verdict {
 	if c.Tool.Name == Never {
-		return lathe.Verdict{Decision: lathe.Deny, Rule: "sim"}
+		return verdict(lathe.Deny)
 	}
 	return j.judge.Call(c)
 }
@@ -97,11 +97,9 @@ func (t *checkedTool) CheckOutcome(_ context.Context, call *lathe.CallMeta) (too
 }
 
 // An environmentModel is the model of one process. The script of the scenario says what it answers.
-type environmentModel struct{ host *Host }
-
-// Describe implements [lathe.Model].
-func (*environmentModel) Describe() lathe.ModelInfo {
-	return lathe.ModelInfo{Provider: "sim", Model: "script"}
+type environmentModel struct {
+	simulated
+	host *Host
 }
 
 // Generate implements [lathe.Model].

@@ -59,7 +59,7 @@ func (s *Sim) start() *Process {
 	if err != nil {
 		panic(err)
 	}
-	if p.loop, err = loop.New(&scriptModel{p}, runner, &loop.Options{Now: p.now}); err != nil {
+	if p.loop, err = loop.New(&scriptModel{p: p}, runner, &loop.Options{Now: p.now}); err != nil {
 		panic(err)
 	}
 	if p.eng, err = engine.New(&engine.Options{Store: p.store, Node: p.name, Sinks: []event.Sink{p}, Now: p.now, NewID: newID}); err != nil {

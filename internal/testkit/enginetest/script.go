@@ -126,7 +126,10 @@ func (s *Script) next(req *lathe.Request) Turn {
 const tokens = 15
 
 // A scriptModel is the model of a process. Its answer depends on the request alone, so that any process can resume any run.
-type scriptModel struct{ p *Process }
+type scriptModel struct {
+	simulated
+	p *Process
+}
 
 // Generate implements [lathe.Model].
 func (m *scriptModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
@@ -180,8 +183,11 @@ func (t *Turn) finish(req *lathe.Request) *lathe.Finish {
 	return f
 }
 
+// simulated describes the models of this package.
+type simulated struct{}
+
 // Describe implements [lathe.Model].
-func (*scriptModel) Describe() lathe.ModelInfo {
+func (simulated) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: "sim", Model: "script"}
 }
 
@@ -230,15 +236,13 @@ func clientTools() []*lathe.ToolSpec {
 // judge is the policy of every process.
 type judge struct{}
 
-func (judge) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict {
-	return lathe.Verdict{Decision: lathe.Allow, Rule: "sim"}
-}
-func (judge) Step(*lathe.StepInfo) lathe.Verdict {
-	return lathe.Verdict{Decision: lathe.Allow, Rule: "sim"}
-}
+func verdict(d lathe.Decision) lathe.Verdict { return lathe.Verdict{Decision: d, Rule: "sim"} }
+
+func (judge) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict { return verdict(lathe.Allow) }
+func (judge) Step(*lathe.StepInfo) lathe.Verdict                 { return verdict(lathe.Allow) }
 func (judge) Call(c *lathe.CallInfo) lathe.Verdict {
 	if asks(c.Tool.Name) {
-		return lathe.Verdict{Decision: lathe.Ask, Rule: "sim"}
+		return verdict(lathe.Ask)
 	}
-	return lathe.Verdict{Decision: lathe.Allow, Rule: "sim"}
+	return verdict(lathe.Allow)
 }
