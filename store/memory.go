@@ -109,10 +109,13 @@ func (c *core) do(ctx context.Context, op string, fn func(now time.Time) error) 
 }
 
 func failure(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var known *lathe.Error
 	code := lathe.CodeUnavailable
 	switch {
-	case err == nil, errors.As(err, &known):
+	case errors.As(err, &known):
 		return err
 	case errors.Is(err, lathe.ErrConflict):
 		code = lathe.CodeConflict

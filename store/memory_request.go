@@ -35,13 +35,12 @@ func (m *memoryRequests) Request(digest RequestDigest) (runID string, at, delive
 }
 
 func (m *memoryRequests) PutRequest(digest RequestDigest, runID string, at, delivered time.Time) error {
-	row := &requestRow{digest, runID, at, delivered}
 	if e := m.requests[digest]; e != nil && requestOf(e).at.Equal(at) {
-		e.Value = row
+		*requestOf(e) = requestRow{digest, runID, at, delivered}
 		return nil
 	}
 	m.forgetRequest(digest)
-	m.requests[digest] = m.byAge.PushBack(row)
+	m.requests[digest] = m.byAge.PushBack(&requestRow{digest, runID, at, delivered})
 	if m.byAge.Len() > maxRequests {
 		m.forgetRequest(requestOf(m.byAge.Front()).digest)
 	}
