@@ -15,8 +15,6 @@ type killableStore struct {
 	host    *Host
 }
 
-var _ store.SignalStore = (*killableStore)(nil)
-
 // checkAlive returns an error if the process is killed: it no longer reaches its store.
 func (h *Host) checkAlive() error {
 	if h.Killed() {
