@@ -158,7 +158,8 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *Ru
 	if s.log == nil && e.opts.Audit == nil { // neither a store nor an audit can fail
 		return s.execute(ctx, l)
 	}
-	if s.cancel = opts.Cancel; s.cancel == nil {
+	s.cancel = opts.Cancel
+	if s.cancel == nil {
 		ctx, s.cancel = context.WithCancelCause(ctx)
 		defer s.cancel(nil)
 	}
@@ -193,7 +194,8 @@ type Recorder interface {
 // ErrSuperseded is returned by the Record method of a [Recorder] to end a run whose work another run does.
 var ErrSuperseded = errors.New("another run takes the place of this one")
 
-// A stamper gives the events of one run their ids and times, and stores and publishes them.
+// A stamper gives the events of one run their ids and times, and stores and publishes them. Run and its other creators set the fields up to
+// step; emit changes the rest for each event, on the goroutine of the run.
 type stamper struct {
 	engine   *Engine
 	in       loop.Input
@@ -202,12 +204,13 @@ type stamper struct {
 	own      []event.Sink
 	log      store.Store  // nil: the events of the run are not stored
 	owned    *claimHandle // nil: the store is not shared
-	last     int64        // the ID of the last stored event
-	n        int64        // number of deltas since the start of the model call
-	lost     error        // the error after which no event is stored
 	deferred *deferredRun // nil: each event is stored at once
 	step     *stepping    // nil: the run is not executed in steps
-	result   *event.Result
+
+	last   int64 // the ID of the last stored event
+	deltas int64 // number of deltas since the start of the model call
+	lost   error // the error after which no event is stored; nil: all events are stored
+	result *event.Result
 }
 
 // owner returns the description of the run for sinks.
@@ -229,11 +232,12 @@ func (s *stamper) execute(ctx context.Context, l *loop.Loop) (*event.Result, err
 	return s.result, loop.Failure(s.result)
 }
 
+// emit stores and publishes an event.
 func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 	ev.RunID, ev.RequestID, ev.SessionID, ev.Time = s.run.RunID, s.run.RequestID, s.run.SessionID, s.engine.opts.Now()
 	if event.IsDelta(ev.Data) {
-		s.n++
-		ev.After, ev.N = s.last, s.n
+		s.deltas++
+		ev.After, ev.N = s.last, s.deltas
 		s.publish(ctx, ev)
 		return
 	}
@@ -245,7 +249,7 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 		s.store(ctx, ev)
 	}
 	if _, ok := ev.Data.(*event.ModelCallStarted); ok {
-		s.n = 0
+		s.deltas = 0
 	}
 	if res := loop.Ended(ev.Data); res != nil {
 		s.result = res
@@ -301,10 +305,10 @@ func (o *Options) within(ctx context.Context) (context.Context, context.CancelFu
 
 // append audits ev, passes it to the recorders, and appends it. A panic of one of them is returned as an error.
 func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
-	who := "the audit"
+	callee := "the audit" // at each point of append, for the error after a panic
 	defer func() {
 		if recover() != nil { // the value of the panic may contain content
-			err = errors.New(who + " panicked")
+			err = errors.New(callee + " panicked")
 		}
 	}()
 	if audit := s.engine.opts.Audit; audit != nil {
@@ -314,7 +318,7 @@ func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 			return err
 		}
 	}
-	who = "a recorder"
+	callee = "a recorder"
 	for _, sink := range s.own {
 		if r, ok := sink.(Recorder); ok {
 			ctx, cancel := s.engine.opts.within(ctx)
@@ -325,7 +329,8 @@ func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 			}
 		}
 	}
-	switch who = "the store"; {
+	callee = "the store"
+	switch {
 	case s.log == nil:
 		return nil
 	case s.deferred != nil:
@@ -349,7 +354,7 @@ func (e *Engine) put(ctx context.Context, h *claimHandle, runID string, last int
 
 // leaves reports whether a run whose event could not be stored has not ended: another process owns it or may resume it.
 func (s *stamper) leaves(err error) bool {
-	if s.owned == nil || s.last == 0 || s.deferred != nil && s.deferred.untouched() {
+	if s.owned == nil || s.last == 0 || s.deferred != nil && s.deferred.untouched() { // nothing is claimed or stored
 		return false
 	}
 	switch storeCode(err) {

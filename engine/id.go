@@ -16,7 +16,7 @@ const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 type idSource struct {
 	now  func() time.Time
 	mu   sync.Mutex
-	ms   uint64
+	ms   uint64 // milliseconds of the last id
 	high uint16 // the upper 16 of the 80 random bits; low has the others
 	low  uint64
 }
@@ -24,15 +24,20 @@ type idSource struct {
 func (s *idSource) next(prefix string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ms := uint64(max(s.now().UnixMilli(), 0)); ms > s.ms || s.low == 0 {
+	ms := uint64(max(s.now().UnixMilli(), 0))
+	if ms > s.ms || s.low == 0 { // a new millisecond, or the first id
 		var b [10]byte
 		rand.Read(b[:]) // never fails
 		s.ms = ms
 		s.high = binary.BigEndian.Uint16(b[:2]) &^ (1 << 15) // a clear upper bit, so that increments do not overflow
 		s.low = binary.BigEndian.Uint64(b[2:])
-	} else if s.low++; s.low == 0 {
-		s.high++
+	} else {
+		s.low++
+		if s.low == 0 {
+			s.high++
+		}
 	}
+	// 26 characters of 5 bits, the lowest bits last, of the 128 bits in high and low.
 	var text [26]byte
 	high, low := s.ms<<16|uint64(s.high), s.low
 	for i := range slices.Backward(text[:]) {

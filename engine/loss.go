@@ -90,14 +90,12 @@ func (c *Supervisor) trySetAside(ctx context.Context, runID string, sinks []even
 		return nil
 	}
 	row.LastID, row.Turns = s.LastID, s.Turn
-	log := c.engine.opts.Log
+	end, outcome := s.Abandon(), "the run is ended, since it cannot be resumed"
 	if row.Resumable {
-		log.Error("the store lacks events of a run that it had confirmed: the run is parked until it is resumed or cancelled", "run_id", runID)
-		err = c.record(ctx, nil, row, sinks, &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}})
-	} else {
-		log.Error("the store lacks events of a run that it had confirmed: the run is ended, since it cannot be resumed", "run_id", runID)
-		err = c.record(ctx, nil, row, sinks, s.Abandon()...)
+		end, outcome = []event.Data{&event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}}, "the run is parked until it is resumed or cancelled"
 	}
+	c.engine.opts.Log.Error("the store lacks events of a run that it had confirmed: "+outcome, "run_id", runID)
+	err = c.record(ctx, nil, row, sinks, end...)
 	if errors.Is(err, lathe.ErrConflict) { // another process has appended to the log
 		err = lathe.CodeConflict.Wrap("engine: set aside", err)
 	}

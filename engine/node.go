@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -39,7 +40,7 @@ type node struct {
 	mu         sync.Mutex
 	owned      map[string]*claimHandle // claims by run id
 	pending    map[string]int          // number of claims per run that are being made or are left to expire
-	claiming   int                     // the number of calls of Store.Claim in progress
+	claiming   atomic.Int32            // the number of calls of Store.Claim in progress
 	graceUntil time.Time               // the end of the failover grace period: until then no run is claimed
 	renewal    *renewal                // nil: the node owns no run
 	notify     func(runID string)      // called with a run that has new signals; nil: no supervisor
@@ -56,7 +57,9 @@ func newNode(opts *Options, store store.Shared) *node {
 		owned: map[string]*claimHandle{}, pending: map[string]int{}}
 }
 
-// A claimHandle is the claim on a run that this process executes. It is nil on a store that is not shared.
+// A claimHandle is the claim on a run that this process executes. It is nil on a store that is not shared. begin or own makes it, and end must
+// be called once. In between, the goroutine of the run notes what it has appended and read, for the release of the claim, and the renewal of
+// the node resets watch or calls lose.
 type claimHandle struct {
 	node  *node
 	claim store.Claim // its epoch is 0 until the first append of a new run
@@ -125,14 +128,8 @@ func (n *node) acquire(ctx context.Context, runID string) (*claimHandle, error) 
 
 // claim claims at most limit runs that no process executes.
 func (n *node) claim(ctx context.Context, limit int) ([]*claimHandle, error) {
-	n.mu.Lock()
-	n.claiming++
-	n.mu.Unlock()
-	defer func() {
-		n.mu.Lock()
-		n.claiming--
-		n.mu.Unlock()
-	}()
+	n.claiming.Add(1)
+	defer n.claiming.Add(-1)
 	ctx, cancel := context.WithTimeout(ctx, n.timeout)
 	defer cancel()
 	asked := time.Now()
@@ -141,8 +138,8 @@ func (n *node) claim(ctx context.Context, limit int) ([]*claimHandle, error) {
 		return nil, storeCode(err).Wrap("engine: claim", err)
 	}
 	var owned []*claimHandle
-	for i := range claims {
-		owned = append(owned, n.own(claims[i], asked))
+	for _, c := range claims {
+		owned = append(owned, n.own(c, asked))
 	}
 	return owned, nil
 }
@@ -269,10 +266,30 @@ func (h *claimHandle) end(how claimEnd) {
 		return
 	}
 	n := h.node
+	if h.claim.Epoch == 0 { // the first append has not made the claim
+		how = releaseClaim
+		defer n.endPending(h.claim.RunID)
+	}
+	n.disown(h, how)
+	h.mu.Lock()
+	if h.watch != nil {
+		h.watch.Stop()
+	}
+	c, seen, over := h.claim, h.seen, h.over
+	c.Signals = h.signals
+	h.mu.Unlock()
+	if over || how == expireClaim {
+		return
+	}
+	c.Epoch = max(c.Epoch, 1) // the store may have stored the first event although its response was lost
+	n.release(c, seen)
+}
+
+// disown removes h from the owned claims, so that it is not renewed any more. It ends the renewal after the last claim.
+func (n *node) disown(h *claimHandle, how claimEnd) {
 	id := h.claim.RunID
-	begun := h.claim.Epoch > 0
 	n.mu.Lock()
-	if begun && how == expireClaim {
+	if how == expireClaim {
 		n.pending[id]++ // so that a renewal does not release the claim earlier
 		time.AfterFunc(n.lease, func() { n.endPending(id) })
 	}
@@ -288,21 +305,6 @@ func (h *claimHandle) end(how claimEnd) {
 		last.quit()
 		<-last.over
 	}
-	if !begun {
-		defer n.endPending(id)
-	}
-	h.mu.Lock()
-	if h.watch != nil {
-		h.watch.Stop()
-	}
-	c, seen, over := h.claim, h.seen, h.over
-	c.Signals = h.signals
-	h.mu.Unlock()
-	if over || begun && how == expireClaim {
-		return
-	}
-	c.Epoch = max(c.Epoch, 1) // the store may have stored the first event although its response was lost
-	n.release(c, seen)
 }
 
 func (n *node) release(c store.Claim, seen int64) {
@@ -316,7 +318,8 @@ func (n *node) release(c store.Claim, seen int64) {
 // renew renews all claims periodically until ctx is done.
 func (n *node) renew(ctx context.Context, over chan<- struct{}) {
 	defer close(over)
-	for pause := n.lease / 3; ; {
+	pause := n.lease / 3
+	for {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -335,26 +338,29 @@ func (n *node) renewOnce(ctx context.Context) error {
 	asked := time.Now()
 	n.mu.Lock()
 	before := maps.Clone(n.owned)
-	claiming := n.claiming > 0
+	claiming := n.claiming.Load() > 0
 	n.mu.Unlock()
 	claims, err := n.renewAll(ctx)
 	if err != nil {
 		return err
 	}
 	var strays []store.Claim
-	var news []string
+	var news []string // runs with new signals
 	n.mu.Lock()
+	claiming = claiming || n.claiming.Load() > 0 // a claim that is being made is no stray
 	for _, c := range claims {
 		h := n.owned[c.RunID]
+		isOwned := h != nil && h == before[c.RunID] && h.claim.Epoch == c.Epoch
+		isStray := h == nil && n.pending[c.RunID] == 0 && !claiming
 		switch {
-		case h != nil && h == before[c.RunID] && h.claim.Epoch == c.Epoch:
+		case isOwned:
 			delete(before, c.RunID)
 			h.renewed(n.left(asked))
 			if c.Signals > h.reported {
 				h.reported = c.Signals
 				news = append(news, c.RunID)
 			}
-		case h == nil && n.pending[c.RunID] == 0 && !claiming && n.claiming == 0:
+		case isStray:
 			strays = append(strays, c)
 		}
 	}

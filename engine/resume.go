@@ -99,19 +99,21 @@ type claimedRun struct {
 	step    *stepping // nil: the run is resumed to its end, not for one step
 }
 
-// The values of the parameter steps: how the caller executes a run.
+// An execution is how the caller executes a run.
+type execution int
+
 const (
-	toItsEnd   = false
-	stepByStep = true
+	toItsEnd execution = iota
+	stepByStep
 )
 
 // claimRun claims a run that has not ended, reads it, and counts in tried how often it was resumed.
-func (e *Engine) claimRun(ctx context.Context, runID string, tried *attempts, steps bool) (*claimedRun, error) {
+func (e *Engine) claimRun(ctx context.Context, runID string, tried *attempts, how execution) (*claimedRun, error) {
 	h, err := e.node.acquire(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
-	g, err := e.read(ctx, runID, h, tried, steps)
+	g, err := e.read(ctx, runID, h, tried, how)
 	if err != nil {
 		h.noteSignals(0)
 		h.end(releaseClaim)
@@ -119,20 +121,20 @@ func (e *Engine) claimRun(ctx context.Context, runID string, tried *attempts, st
 	return g, err
 }
 
-// mayExecute returns an error if steps does not match the run: only [Engine.Step] executes a run that was accepted for steps, and Step
+// mayExecute returns an error if the run is not for this execution: only [Engine.Step] executes a run that was accepted for steps, and Step
 // executes no other.
-func mayExecute(s *loop.State, steps bool) error {
+func mayExecute(s *loop.State, how execution) error {
 	switch {
-	case steps == (s.Executor != ""):
+	case (how == stepByStep) == (s.Executor != ""):
 		return nil
-	case steps:
+	case how == stepByStep:
 		return lathe.CodeInvalidRequest.Errorf("engine: execute a step", "the run was not accepted for steps: a supervisor executes it")
 	}
 	return lathe.CodeInvalidRequest.Errorf("engine: resume", "the run is executed by another engine: %s", s.Executor)
 }
 
 // read reads a run that has not ended, under the claim h, and counts in tried how often it was resumed.
-func (e *Engine) read(ctx context.Context, runID string, h *claimHandle, tried *attempts, steps bool) (g *claimedRun, err error) {
+func (e *Engine) read(ctx context.Context, runID string, h *claimHandle, tried *attempts, how execution) (g *claimedRun, err error) {
 	g = &claimedRun{engine: e, owned: h}
 	if g.signals, err = e.readSignals(ctx, runID); err != nil { // before the log, so that the log contains every effect of these signals
 		return nil, err
@@ -141,7 +143,7 @@ func (e *Engine) read(ctx context.Context, runID string, h *claimHandle, tried *
 	if g.state, err = e.state(ctx, runID, tried); err != nil {
 		return nil, err
 	}
-	if err := mayExecute(g.state, steps); err != nil {
+	if err := mayExecute(g.state, how); err != nil {
 		return nil, err
 	}
 	h.noteLog(g.state.LastID, g.state.Finished != nil)
@@ -187,9 +189,10 @@ func (g *claimedRun) continueRun(ctx context.Context, l *loop.Loop, answers map[
 	s.cancel = cancel
 	g.owned.bind(cancel)
 	defer g.owned.end(releaseClaim)
-	res, _ := s.execute(ctx, l)                                               // the result contains the error
-	if res == nil || res.Reason.Status() != "parked" || g.hasUnapplied(res) { // so that the signals count as not read
-		g.owned.noteSignals(0)
+	res, _ := s.execute(ctx, l) // the result contains the error
+	isParked := res != nil && res.Reason.Status() == "parked"
+	if !isParked || g.hasUnapplied(res) {
+		g.owned.noteSignals(0) // the signals count as not read
 	}
 	return res
 }
@@ -197,6 +200,7 @@ func (g *claimedRun) continueRun(ctx context.Context, l *loop.Loop, answers map[
 // hasUnapplied reports whether the run waits for a result that was stored before its call was made, so that the result is not applied.
 func (g *claimedRun) hasUnapplied(res *event.Result) bool {
 	return slices.ContainsFunc(g.signals, func(f store.Signal) bool {
-		return f.Kind == store.SignalResult && !isOpen(g.state, f.Key) && slices.ContainsFunc(res.Pending, func(c lathe.ToolCall) bool { return c.ID == f.Key })
+		isPending := slices.ContainsFunc(res.Pending, func(c lathe.ToolCall) bool { return c.ID == f.Key })
+		return f.Kind == store.SignalResult && !isOpen(g.state, f.Key) && isPending
 	})
 }

@@ -63,6 +63,7 @@ func (c *Supervisor) Serve(ctx context.Context, opts *ServeOptions) {
 			c.advertise(ctx, own.Address)
 		}
 		for c.claimSome(ctx, &own) {
+			continue // until the store has no more runs, or this process no capacity
 		}
 		if time.Since(swept) >= deadEvery {
 			swept = time.Now()
@@ -179,19 +180,20 @@ func (c *Supervisor) Recover(ctx context.Context, index store.RunIndex, loopFor 
 
 // recoverOne resumes a run in the background, or ends it if it is running and cannot be resumed.
 func (c *Supervisor) recoverOne(ctx context.Context, row *store.RunSummary, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks []event.Sink) (resumed bool, err error) {
-	switch {
-	case c.find(row.RunID) != nil, row.Executor != "":
-		return false, nil
-	case !row.Resumable && row.Status == "running":
-		return false, c.end(ctx, row, sinks)
-	case !row.Resumable:
+	if c.find(row.RunID) != nil || row.Executor != "" {
 		return false, nil
 	}
-	h, err := c.engine.node.acquire(ctx, row.RunID)
-	if err != nil {
-		if c.engine.node != nil && lathe.CodeOf(err) == lathe.CodeConflict {
-			return false, nil
+	if !row.Resumable {
+		if row.Status == "running" {
+			err = c.end(ctx, row, sinks)
 		}
+		return false, err
+	}
+	h, err := c.engine.node.acquire(ctx, row.RunID)
+	if lathe.CodeOf(err) == lathe.CodeConflict { // another process executes it
+		return false, nil
+	}
+	if err != nil {
 		return false, err
 	}
 	err = c.takeOver(ctx, h, row, loopFor, sinks)

@@ -121,7 +121,8 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 		return nil, err
 	}
 	suspended := g.state.LastID == opts.After || g.state.LastID == 1 // 1: Accept has stored the first event, and no step was executed
-	waits := g.state.Paused != "" && !opts.Resume && !opts.Cancel && len(opts.Answers) == 0 && !e.canContinue(g.state, g.signals)
+	hasInput := opts.Resume || opts.Cancel || len(opts.Answers) > 0
+	waits := g.state.Paused != "" && !hasInput && !e.canContinue(g.state, g.signals)
 	switch {
 	case waits:
 		g.owned.end(releaseClaim)
@@ -140,7 +141,8 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 		return nil, err
 	}
 	s, serr := e.State(context.WithoutCancel(ctx), runID)
-	if res != nil && errors.Is(res.Err, errLeft) {
+	left := res != nil && errors.Is(res.Err, errLeft)
+	if left {
 		if serr != nil {
 			return nil, res.Err
 		}

@@ -105,10 +105,9 @@ func (c *Supervisor) Start(ctx context.Context, l *loop.Loop, in *loop.Input, op
 // Resume resumes a run in the background, as [Engine.Resume] does. It returns after the run was claimed and read; the run has the values of
 // ctx, but is not cancelled with it. The errors are those of [Engine.Resume] for a run that cannot be resumed, and those of Start.
 func (c *Supervisor) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...event.Sink) error {
-	var g *claimedRun
-	ready := make(chan struct{})
+	claimed := make(chan *claimedRun, 1) // receives nil if the run was refused
 	r, err := c.execute(ctx, runID, l, sinks, func(ctx context.Context) (*event.Result, error) {
-		<-ready
+		g := <-claimed
 		if g == nil {
 			return nil, errRefused
 		}
@@ -117,14 +116,14 @@ func (c *Supervisor) Resume(ctx context.Context, l *loop.Loop, runID string, ans
 	if err != nil {
 		return err
 	}
-	if g, err = c.engine.claimRun(ctx, runID, &attempts{}, toItsEnd); err != nil {
-		g = nil
-	}
-	close(ready)
+	g, err := c.engine.claimRun(ctx, runID, &attempts{}, toItsEnd)
 	if err != nil {
+		claimed <- nil
 		<-r.done
+		return err
 	}
-	return err
+	claimed <- g
+	return nil
 }
 
 // execute calls do in the background for a run that is not in progress. While the run is parked and notifications have arrived since, it
@@ -147,8 +146,8 @@ func (c *Supervisor) execute(ctx context.Context, id string, l *loop.Loop, sinks
 	c.running.Go(func() {
 		defer cancel(nil)
 		r.result, r.err = c.guard(ctx, id, do)
-		for c.again(id, r) {
-			r.result, r.err = c.guard(ctx, id, func(ctx context.Context) (*event.Result, error) { return c.lookAgain(ctx, id, l, r, sinks) })
+		for c.takeNotification(id, r) {
+			r.result, r.err = c.guard(ctx, id, func(ctx context.Context) (*event.Result, error) { return c.resumeNotified(ctx, id, l, r, sinks) })
 		}
 		if !errors.Is(r.err, errRefused) {
 			leave(sinks, id)
@@ -158,20 +157,21 @@ func (c *Supervisor) execute(ctx context.Context, id string, l *loop.Loop, sinks
 	return r, nil
 }
 
-// again reports whether a parked run has a notification to process. If not, it removes the run.
-func (c *Supervisor) again(id string, r *ownedRun) bool {
+// takeNotification reports whether a parked run has a notification to process, and removes the notification. If not, it removes the run.
+func (c *Supervisor) takeNotification(id string, r *ownedRun) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.notified && !c.closed && r.err == nil && r.result != nil && r.result.Reason.Status() == "parked" {
-		r.notified = false
-		return true
+	isParked := r.err == nil && r.result != nil && r.result.Reason.Status() == "parked"
+	if !isParked || !r.notified || c.closed {
+		delete(c.runs, id)
+		return false
 	}
-	delete(c.runs, id)
-	return false
+	r.notified = false
+	return true
 }
 
-// lookAgain resumes a parked run if its signals allow it.
-func (c *Supervisor) lookAgain(ctx context.Context, id string, l *loop.Loop, r *ownedRun, sinks []event.Sink) (*event.Result, error) {
+// resumeNotified resumes a parked run if its signals allow it.
+func (c *Supervisor) resumeNotified(ctx context.Context, id string, l *loop.Loop, r *ownedRun, sinks []event.Sink) (*event.Result, error) {
 	reading, done := c.engine.opts.within(ctx)
 	defer done()
 	g, err := c.engine.claimRun(reading, id, &attempts{}, toItsEnd)

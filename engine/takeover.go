@@ -17,14 +17,14 @@ const maxAttempts = 5
 // takeOver resumes a claimed run in the background. row is its row in the index at the time of the claim; nil: takeOver reads it. A run
 // that cannot be resumed in this process remains claimed until the lease ends.
 func (c *Supervisor) takeOver(ctx context.Context, h *claimHandle, row *store.RunSummary, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks []event.Sink) error {
-	var err error
 	if row == nil {
-		row, err = h.node.row(ctx, h.claim.RunID)
+		var err error
+		if row, err = h.node.row(ctx, h.claim.RunID); err != nil {
+			h.end(expireClaim)
+			return err
+		}
 	}
-	var l *loop.Loop
-	if err == nil {
-		l, err = loopFor(row)
-	}
+	l, err := loopFor(row)
 	if err != nil {
 		h.end(expireClaim)
 		return err
@@ -40,11 +40,11 @@ func (c *Supervisor) takeOver(ctx context.Context, h *claimHandle, row *store.Ru
 // row returns the current row of a run in the index.
 func (n *node) row(ctx context.Context, runID string) (*store.RunSummary, error) {
 	rows, _, err := n.store.Runs(ctx, &store.RunFilter{RunID: runID})
-	if err == nil && len(rows) == 0 {
-		err = lathe.CodeNotFound.Wrap("engine: find the run", lathe.ErrNotFound)
-	}
 	if err != nil {
 		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, lathe.CodeNotFound.Wrap("engine: find the run", lathe.ErrNotFound)
 	}
 	return &rows[0], nil
 }
@@ -75,18 +75,20 @@ func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.Run
 	case err == nil && !c.engine.canContinue(g.state, g.signals):
 		h.end(releaseClaim)
 		return nil, nil
-	case tried.n >= maxAttempts:
-		c.engine.opts.Log.Error("a run is parked: it was resumed again and again without progress", "run_id", row.RunID, "attempts", tried.n)
-		err = errors.Join(err, c.record(ctx, h, row, sinks, &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}))
-		h.end(releaseClaim)
-		return nil, err
-	case err != nil:
-		c.engine.opts.Log.Error("a run cannot be resumed from its log", "run_id", row.RunID, "attempts", tried.n, "code", code)
-		err = errors.Join(err, c.record(ctx, h, row, sinks, &event.RunResumed{Reason: lathe.ReasonInterrupted, Pending: []string{}}))
-		h.end(releaseClaim)
-		return nil, err
+	case err == nil && tried.n < maxAttempts:
+		return g.resume(ctx, l, nil, sinks)
 	}
-	return g.resume(ctx, l, nil, sinks)
+	var failure event.Data
+	if tried.n >= maxAttempts {
+		c.engine.opts.Log.Error("a run is parked: it was resumed again and again without progress", "run_id", row.RunID, "attempts", tried.n)
+		failure = &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}
+	} else {
+		c.engine.opts.Log.Error("a run cannot be resumed from its log", "run_id", row.RunID, "attempts", tried.n, "code", code)
+		failure = &event.RunResumed{Reason: lathe.ReasonInterrupted, Pending: []string{}}
+	}
+	err = errors.Join(err, c.record(ctx, h, row, sinks, failure))
+	h.end(releaseClaim)
+	return nil, err
 }
 
 // record appends and publishes events that no loop has emitted, one by one, until one cannot be stored. It returns the error.

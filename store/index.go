@@ -174,15 +174,13 @@ func (c Cursor) String() string {
 }
 
 // ParseCursor parses the form that String returns. Its error has the code invalid_request.
-func ParseCursor(s string) (c Cursor, err error) {
+func ParseCursor(s string) (Cursor, error) {
 	parts := strings.SplitN(s, ".", 3)
 	if len(parts) == 3 {
-		var first, second error
-		c.Nanos, first = strconv.ParseInt(parts[0], 36, 64)
-		c.EventID, second = strconv.ParseInt(parts[1], 36, 64)
-		c.RunID = parts[2]
-		if first == nil && second == nil {
-			return c, nil
+		nanos, noTime := strconv.ParseInt(parts[0], 36, 64)
+		id, noID := strconv.ParseInt(parts[1], 36, 64)
+		if noTime == nil && noID == nil {
+			return Cursor{nanos, parts[2], id}, nil
 		}
 	}
 	return Cursor{}, lathe.CodeInvalidRequest.Errorf("store: list", "the cursor is not one that a list has given")

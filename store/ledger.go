@@ -203,11 +203,14 @@ func (r *Reservation) Charged() Counts {
 // Bounds returns the accounts in which the reservation is made, with their limits, in the order of [UsageKey.Accounts].
 func (r *Reservation) Bounds() []Bound {
 	var out []Bound
-	limits := map[string][2]Limit{AccountGroup: {r.GroupMonth, r.GroupDay}, AccountKey: {r.KeyMonth, r.KeyDay}}
 	for _, a := range r.Accounts() {
-		limit := limits[a.Kind][0]
+		budget := Budget{r.KeyDay, r.KeyMonth}
+		if a.Kind == AccountGroup {
+			budget = Budget{r.GroupDay, r.GroupMonth}
+		}
+		limit := budget.Month
 		if a.Period == r.Day {
-			limit = limits[a.Kind][1]
+			limit = budget.Day
 		}
 		out = append(out, Bound{a, limit})
 	}
@@ -299,17 +302,17 @@ func (e *BudgetError) Error() string {
 func OverBudget(op string, r *Reservation, balances []Balance) error {
 	var found *BudgetError
 	for _, b := range r.Bounds() {
-		i := slices.IndexFunc(balances, func(x Balance) bool { return x.Account == b.Account })
-		if i < 0 {
-			balances = append(slices.Clip(balances), Balance{Account: b.Account})
-			i = len(balances) - 1
+		x := Balance{Account: b.Account}
+		if i := slices.IndexFunc(balances, func(x Balance) bool { return x.Account == b.Account }); i >= 0 {
+			x = balances[i]
 		}
-		x := balances[i]
-		if b.Limit.Nanos >= 0 && x.SpentNanos+x.ReservedNanos+r.Nanos > b.Limit.Nanos ||
-			b.Limit.Tokens >= 0 && x.SpentTokens+x.ReservedTokens+r.Tokens() > b.Limit.Tokens {
-			if found == nil || b.Resets().After(found.Bound.Resets()) {
-				found = &BudgetError{Bound: b, Balance: x, WantNanos: r.Nanos, WantTokens: r.Tokens()}
-			}
+		overNanos := b.Limit.Nanos >= 0 && x.SpentNanos+x.ReservedNanos+r.Nanos > b.Limit.Nanos
+		overTokens := b.Limit.Tokens >= 0 && x.SpentTokens+x.ReservedTokens+r.Tokens() > b.Limit.Tokens
+		if !overNanos && !overTokens {
+			continue
+		}
+		if found == nil || b.Resets().After(found.Bound.Resets()) {
+			found = &BudgetError{Bound: b, Balance: x, WantNanos: r.Nanos, WantTokens: r.Tokens()}
 		}
 	}
 	if found == nil {

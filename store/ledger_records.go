@@ -5,6 +5,14 @@ import (
 	"time"
 )
 
+// The states of a reservation: see PutReservation of [Rows].
+const (
+	reservationOpen     = "open"
+	reservationCharged  = "charged"
+	reservationRecorded = "recorded"
+	reservationRemoved  = ""
+)
+
 // ledgerRecords implements [Ledger] over [Rows].
 type ledgerRecords struct{ begin transaction }
 
@@ -15,17 +23,17 @@ func (l ledgerRecords) Reserve(ctx context.Context, r *Reservation) error {
 		return err
 	}
 	return l.begin(ctx, op, readWrite, func(rows Rows, _ time.Time) error {
-		if _, state, err := rows.Reservation(r.ID); err != nil || state != "" {
+		if _, state, err := rows.Reservation(r.ID); err != nil || state != reservationRemoved {
 			return err
 		}
 		balances, err := rows.Balances(r.Accounts())
-		if err == nil {
-			err = OverBudget("store: "+op, r, balances)
-		}
-		if err == nil {
-			err = rows.PutReservation(r, "open")
-		}
 		if err != nil {
+			return err
+		}
+		if err := OverBudget("store: "+op, r, balances); err != nil {
+			return err
+		}
+		if err := rows.PutReservation(r, reservationOpen); err != nil {
 			return err
 		}
 		return rows.Book(&r.UsageKey, Balance{ReservedNanos: r.Nanos, ReservedTokens: r.Tokens()}, nil)
@@ -37,25 +45,28 @@ func (l ledgerRecords) Settle(ctx context.Context, id string, used Counts) error
 	used = used.Bounded()
 	return l.begin(ctx, "settle", readWrite, func(rows Rows, _ time.Time) error {
 		r, state, err := rows.Reservation(id)
-		if err == nil && (state == "open" || state == "charged") {
-			if err = rows.PutReservation(r, ""); err == nil {
-				err = closeReservation(rows, r, state, used)
-			}
+		if err != nil || state != reservationOpen && state != reservationCharged {
+			return err
 		}
-		return err
+		if err := rows.PutReservation(r, reservationRemoved); err != nil {
+			return err
+		}
+		return closeReservation(rows, r, state, used)
 	})
 }
 
-// closeReservation books the usage under a reservation in place of the reserved or charged amount.
+// closeReservation books the usage under a reservation in place of the reserved amount, if it was open, or of the charged one.
 func closeReservation(rows Rows, r *Reservation, state string, used Counts) error {
-	by := Balance{ReservedNanos: -r.Nanos, ReservedTokens: -r.Tokens()}
-	if state == "charged" {
-		by = Balance{}
-		back := r.Charged()
-		for _, p := range back.Fields() {
+	var by Balance
+	switch state {
+	case reservationOpen:
+		by.ReservedNanos, by.ReservedTokens = -r.Nanos, -r.Tokens()
+	case reservationCharged:
+		charged := r.Charged()
+		for _, p := range charged.Fields() {
 			*p = -*p
 		}
-		used.Add(back)
+		used.Add(charged)
 	}
 	by.SpentNanos, by.SpentTokens = used.Nanos, used.Tokens
 	return rows.Book(&r.UsageKey, by, &used)
@@ -68,15 +79,19 @@ func (l ledgerRecords) Record(ctx context.Context, id string, at time.Time, entr
 		return err
 	}
 	return l.begin(ctx, op, readWrite, func(rows Rows, _ time.Time) error {
-		if _, state, err := rows.Reservation(id); err != nil || state != "" {
+		if _, state, err := rows.Reservation(id); err != nil || state != reservationRemoved {
 			return err
 		}
-		err := rows.PutReservation(&Reservation{ID: id, Expires: at}, "recorded")
-		for i := 0; i < len(entries) && err == nil; i++ {
-			c := entries[i].Bounded()
-			err = rows.Book(&entries[i].UsageKey, Balance{SpentNanos: c.Nanos, SpentTokens: c.Tokens}, &c)
+		if err := rows.PutReservation(&Reservation{ID: id, Expires: at}, reservationRecorded); err != nil {
+			return err
 		}
-		return err
+		for i := range entries {
+			c := entries[i].Bounded()
+			if err := rows.Book(&entries[i].UsageKey, Balance{SpentNanos: c.Nanos, SpentTokens: c.Tokens}, &c); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -85,15 +100,18 @@ func (l ledgerRecords) Sweep(ctx context.Context, now time.Time) (int, error) {
 	charged := 0
 	err := l.begin(ctx, "sweep the ledger", readWrite, func(rows Rows, _ time.Time) error {
 		due, err := rows.ExpiredReservations(now)
-		for i := 0; i < len(due) && err == nil; i++ {
-			if err = rows.PutReservation(due[i], "charged"); err == nil {
-				err = closeReservation(rows, due[i], "open", due[i].Charged())
-			}
-		}
-		charged = len(due)
 		if err != nil {
 			return err
 		}
+		for _, r := range due {
+			if err := rows.PutReservation(r, reservationCharged); err != nil {
+				return err
+			}
+			if err := closeReservation(rows, r, reservationOpen, r.Charged()); err != nil {
+				return err
+			}
+		}
+		charged = len(due)
 		return rows.ForgetLedger(now.Add(-ChargedKept), LedgerBegins(now))
 	})
 	if err != nil {

@@ -152,8 +152,9 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 		if j != nil {
 			end = int64(len(j.events))
 		}
+		hasClaim := by == nil || j.accepts(by)
 		switch {
-		case end != last || by != nil && !j.accepts(by):
+		case end != last || !hasClaim:
 			return lathe.ErrConflict
 		case len(copies) == 0:
 			return nil

@@ -53,21 +53,8 @@ func own(v reflect.Value) {
 		}
 		v.Set(c)
 	case reflect.Slice:
-		if v.IsNil() {
-			return
-		}
-		if parts, ok := v.Addr().Interface().(*[]lathe.Part); ok { // each message has some, and MakeSlice allocates more than the slice
-			*parts = slices.Clone(*parts)
-		} else {
-			c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
-			reflect.Copy(c, v)
-			v.Set(c)
-		}
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return
-		}
-		for i := range v.Len() {
-			own(v.Index(i))
+		if !v.IsNil() {
+			ownSlice(v)
 		}
 	case reflect.Map: // of strings
 		if v.IsNil() {
@@ -85,6 +72,23 @@ func own(v reflect.Value) {
 			}
 		}
 	default: // refers to nothing that can be changed
+	}
+}
+
+// ownSlice replaces a slice and everything to which its elements refer by copies.
+func ownSlice(v reflect.Value) {
+	if parts, ok := v.Addr().Interface().(*[]lathe.Part); ok { // each message has some, and MakeSlice allocates more than the slice
+		*parts = slices.Clone(*parts)
+	} else {
+		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(c, v)
+		v.Set(c)
+	}
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		return
+	}
+	for i := range v.Len() {
+		own(v.Index(i))
 	}
 }
 

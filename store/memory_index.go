@@ -40,19 +40,21 @@ type firsts[T any] struct {
 }
 
 func (f *firsts[T]) add(v T) {
-	if f.found = append(f.found, v); len(f.found) > 4*f.limit {
-		f.all()
+	f.found = append(f.found, v)
+	if len(f.found) > 4*f.limit { // a multiple, so that sorting is rare
+		f.cut()
 	}
 }
 
-// all returns the smallest values so far in order, at most limit.
-func (f *firsts[T]) all() []T {
+// cut removes all but the limit smallest values, and returns these in order.
+func (f *firsts[T]) cut() []T {
 	slices.SortFunc(f.found, f.compare)
 	f.found = f.found[:min(len(f.found), f.limit)]
 	return f.found
 }
 
-// pageOf returns one page of the rows of all runs that match the filter, and the cursor behind it; "" if no row follows.
+// pageOf returns one page of the rows of all runs that match the filter, and the cursor behind it; "" if no row follows. rowsOf yields the
+// rows of a run, and place returns the position of a row in the list.
 func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) Cursor, rowsOf func(*Summary, func(*T))) (rows []T, next string, err error) {
 	if f == nil {
 		f = &RunFilter{}
@@ -69,15 +71,18 @@ func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) 
 	page := firsts[*T]{limit: limit + 1, compare: func(a, b *T) int { return place(a).before(place(b)) }} // one more row shows whether another page follows
 	err = s.do(ctx, "list", func(time.Time) error {
 		for _, j := range s.kept.runs {
-			if j.fits(f) {
-				rowsOf(&j.sum, func(row *T) {
-					if at := place(row); (after == nil || at.before(*after) > 0) && f.covers(at.Nanos) {
-						page.add(row)
-					}
-				})
+			if !j.fits(f) {
+				continue
 			}
+			rowsOf(&j.sum, func(row *T) {
+				at := place(row)
+				follows := after == nil || at.before(*after) > 0
+				if follows && f.covers(at.Nanos) {
+					page.add(row)
+				}
+			})
 		}
-		found := page.all()
+		found := page.cut()
 		if len(found) > limit {
 			found, next = found[:limit], place(found[limit-1]).String()
 		}

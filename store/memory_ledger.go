@@ -27,15 +27,17 @@ func (m *memoryLedger) Reservation(id string) (*Reservation, string, error) {
 }
 
 func (m *memoryLedger) PutReservation(r *Reservation, state string) error {
-	if m.reservations[r.ID] = (memoryReservation{*r, state}); state == "" {
+	if state == reservationRemoved {
 		delete(m.reservations, r.ID)
+	} else {
+		m.reservations[r.ID] = memoryReservation{*r, state}
 	}
 	return nil
 }
 
 func (m *memoryLedger) ExpiredReservations(now time.Time) (out []*Reservation, err error) {
 	for _, r := range m.reservations {
-		if r.state == "open" && !r.Expires.After(now) {
+		if r.state == reservationOpen && !r.Expires.After(now) {
 			out = append(out, &r.Reservation)
 		}
 	}
@@ -96,7 +98,9 @@ func (m *memoryLedger) Usage(f *UsageFilter) (out []UsageRow, err error) {
 }
 
 func (m *memoryLedger) ForgetLedger(expired time.Time, first string) error {
-	maps.DeleteFunc(m.reservations, func(_ string, r memoryReservation) bool { return r.state != "open" && r.Expires.Before(expired) })
+	maps.DeleteFunc(m.reservations, func(_ string, r memoryReservation) bool {
+		return r.state != reservationOpen && r.Expires.Before(expired)
+	})
 	maps.DeleteFunc(m.balances, func(a Account, _ *Balance) bool { return a.Period < first })
 	maps.DeleteFunc(m.usage, func(k UsageKey, _ *Counts) bool { return k.Day < first })
 	return nil

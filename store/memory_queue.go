@@ -91,7 +91,9 @@ func (m *memoryCalls) DueCalls() (out []*QueuedCall, err error) {
 func (m *memoryRows) ForgetCalls(before time.Time) (n int, err error) {
 	for key, e := range m.calls {
 		c := callOf(e)
-		if j := m.kept.runs[c.RunID]; c.State.Ended() && c.Ended.Before(before) && (j == nil || j.over != nil) {
+		j := m.kept.runs[c.RunID]
+		runEnded := j == nil || j.over != nil
+		if c.State.Ended() && c.Ended.Before(before) && runEnded {
 			n++
 			if m.writes {
 				delete(m.calls, key)

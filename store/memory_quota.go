@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"container/list"
 	"fmt"
 	"maps"
@@ -25,7 +26,9 @@ type journals struct {
 	gone     map[string]*GoneError
 }
 
-// A journal is the log of one run. Elements of events never change: an append writes behind the length that earlier readers have read.
+// A journal is the log of one run. Elements of events never change: an append writes behind the length that earlier readers have read. Only
+// the methods of journals change usage, over, ended and bytes, which they count in usage: noteEnd and reopen when the run finishes or not,
+// weigh when its memory changes.
 type journal struct {
 	id      string
 	usage   *usage // of the principal of the run
@@ -41,16 +44,17 @@ type journal struct {
 
 // A usage is the memory and the runs of one principal.
 type usage struct {
-	principal   string
-	runs        int
-	finished    list.List // of *journal: the finished runs, in the order of their ends
-	bytes, done int64     // memory of all runs, and of the finished ones
+	principal     string
+	runs          int
+	finished      list.List // of *journal: the finished runs, in the order of their ends
+	bytes         int64     // memory of all runs
+	finishedBytes int64     // memory of the finished ones
 }
 
 // The measures by which journals compares principals.
 func (u *usage) allBytes() int64   { return u.bytes }
-func (u *usage) openBytes() int64  { return u.bytes - u.done }
-func (u *usage) endedBytes() int64 { return u.done }
+func (u *usage) openBytes() int64  { return u.bytes - u.finishedBytes }
+func (u *usage) endedBytes() int64 { return u.finishedBytes }
 func (u *usage) endedRuns() int64  { return int64(u.finished.Len()) }
 
 // bounded reports whether the limits per principal apply.
@@ -118,11 +122,11 @@ func (all *journals) checkQuota(u *usage, size int64) error {
 // reduce that of others.
 func (all *journals) total(measure func(*usage) int64) (n int64) {
 	for _, u := range all.usages {
+		size := measure(u)
 		if u.bounded() {
-			n += min(measure(u), all.part())
-		} else {
-			n += measure(u)
+			size = min(size, all.part())
 		}
+		n += size
 	}
 	return n
 }
@@ -145,11 +149,13 @@ func (all *journals) trim(u *usage, size int64, keep *journal) {
 // have the largest value, it is the run that finished first. Its cost grows with the number of principals, not of runs.
 func (all *journals) victim(measure func(*usage) int64) (most *journal) {
 	for _, u := range all.usages {
-		if e := u.finished.Front(); e != nil {
-			j := e.Value.(*journal)
-			if most == nil || measure(u) > measure(most.usage) || measure(u) == measure(most.usage) && j.ended < most.ended {
-				most = j
-			}
+		first := u.finished.Front()
+		if first == nil {
+			continue
+		}
+		j := first.Value.(*journal)
+		if most == nil || cmp.Or(cmp.Compare(measure(u), measure(most.usage)), cmp.Compare(most.ended, j.ended)) > 0 {
+			most = j
 		}
 	}
 	return most
@@ -160,7 +166,7 @@ func (all *journals) weigh(j *journal, size int64) {
 	j.bytes += size
 	j.usage.bytes += size
 	if j.over != nil {
-		j.usage.done += size
+		j.usage.finishedBytes += size
 	}
 }
 
@@ -177,7 +183,7 @@ func (all *journals) noteEnd(j *journal) {
 	all.ends++
 	all.finished++
 	j.ended, j.over = all.ends, j.usage.finished.PushBack(j)
-	j.usage.done += j.bytes
+	j.usage.finishedBytes += j.bytes
 	if all.finished > all.MaxFinished {
 		all.retire(all.victim((*usage).endedRuns))
 	}
@@ -189,7 +195,7 @@ func (all *journals) reopen(j *journal) {
 	if j.over != nil {
 		all.finished--
 		j.usage.finished.Remove(j.over)
-		j.usage.done -= j.bytes
+		j.usage.finishedBytes -= j.bytes
 		j.over = nil
 	}
 }
@@ -213,7 +219,7 @@ func (all *journals) forget(runID string) {
 // retire removes a run and records the removal.
 func (all *journals) retire(j *journal) {
 	if len(all.gone) >= maxGone {
-		counts, most := map[string]int{}, ""
+		counts, most := map[string]int{}, "" // by principal, and the one with the most records
 		for _, g := range all.gone {
 			counts[g.Principal]++
 			if counts[g.Principal] > counts[most] {

@@ -23,31 +23,33 @@ type requestRow struct {
 	at, delivered time.Time // delivered is zero until the response is delivered
 }
 
+func requestOf(e *list.Element) *requestRow { return e.Value.(*requestRow) }
+
 func (m *memoryRequests) Request(digest RequestDigest) (runID string, at, delivered time.Time, err error) {
 	e := m.requests[digest]
 	if e == nil {
 		return "", at, delivered, lathe.ErrNotFound
 	}
-	r := e.Value.(*requestRow)
+	r := requestOf(e)
 	return r.runID, r.at, r.delivered, nil
 }
 
 func (m *memoryRequests) PutRequest(digest RequestDigest, runID string, at, delivered time.Time) error {
-	if e := m.requests[digest]; e != nil && e.Value.(*requestRow).at.Equal(at) {
-		*e.Value.(*requestRow) = requestRow{digest, runID, at, delivered}
+	if e := m.requests[digest]; e != nil && requestOf(e).at.Equal(at) {
+		*requestOf(e) = requestRow{digest, runID, at, delivered}
 		return nil
 	}
 	m.forgetRequest(digest)
 	m.requests[digest] = m.byAge.PushBack(&requestRow{digest, runID, at, delivered})
 	if m.byAge.Len() > maxRequests {
-		m.forgetRequest(m.byAge.Front().Value.(*requestRow).digest)
+		m.forgetRequest(requestOf(m.byAge.Front()).digest)
 	}
 	return nil
 }
 
 func (m *memoryRequests) ForgetRequests(before time.Time) error {
-	for e := m.byAge.Front(); e != nil && e.Value.(*requestRow).at.Before(before); e = m.byAge.Front() {
-		m.forgetRequest(e.Value.(*requestRow).digest)
+	for e := m.byAge.Front(); e != nil && requestOf(e).at.Before(before); e = m.byAge.Front() {
+		m.forgetRequest(requestOf(e).digest)
 	}
 	return nil
 }
@@ -62,7 +64,7 @@ func (m *memoryRequests) forgetRequest(digest RequestDigest) {
 // forgetRequestsOf removes the records of runs for which fits returns true.
 func (m *memoryRequests) forgetRequestsOf(fits func(runID string) bool) {
 	for digest, e := range m.requests {
-		if fits(e.Value.(*requestRow).runID) {
+		if fits(requestOf(e).runID) {
 			m.forgetRequest(digest)
 		}
 	}

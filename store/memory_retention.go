@@ -17,26 +17,29 @@ var (
 
 // DeleteSession implements [Retainer].
 func (s *Memory) DeleteSession(ctx context.Context, sessionID string) error {
-	return s.deleteOf(ctx, sessionID, "")
+	return s.deleteWhere(ctx, &RunFilter{SessionID: sessionID})
 }
 
 // DeletePrincipal implements [Retainer].
 func (s *Memory) DeletePrincipal(ctx context.Context, principal string) error {
-	return s.deleteOf(ctx, "", principal)
+	return s.deleteWhere(ctx, &RunFilter{Principal: principal})
 }
 
-// deleteOf deletes the runs of a session or of a principal, one of which is "", and the records of their earlier removals.
-func (s *Memory) deleteOf(ctx context.Context, sessionID, principal string) error {
+// deleteWhere deletes the runs that match the filter, which has a session or a principal, and the records of earlier removals.
+func (s *Memory) deleteWhere(ctx context.Context, f *RunFilter) error {
 	return s.do(ctx, "delete", func(time.Time) error {
+		if *f == (RunFilter{}) {
+			return nil
+		}
 		deleted := map[string]bool{}
 		for id, j := range s.kept.runs {
-			if r := &j.sum.Run; sessionID != "" && r.SessionID == sessionID || principal != "" && r.Principal == principal {
+			if j.fits(f) {
 				s.kept.forget(id)
 				deleted[id] = true
 			}
 		}
-		for id, g := range s.kept.gone {
-			if principal != "" && g.Principal == principal {
+		for id, g := range s.kept.gone { // the records have no session
+			if g.Principal != "" && g.Principal == f.Principal {
 				delete(s.kept.gone, id)
 				deleted[id] = true
 			}
@@ -94,11 +97,13 @@ func (s *Memory) Ended(ctx context.Context, after *RunSummary, before time.Time,
 	found := firsts[*RunSummary]{limit: limit, compare: byUpdate}
 	err = s.do(ctx, "list", func(time.Time) error {
 		for _, j := range s.kept.runs {
-			if r := &j.sum.Run; j.over != nil && r.Updated.Before(before) && (after == nil || byUpdate(r, after) > 0) {
+			r := &j.sum.Run
+			follows := after == nil || byUpdate(r, after) > 0
+			if j.over != nil && r.Updated.Before(before) && follows {
 				found.add(r)
 			}
 		}
-		for _, r := range found.all() {
+		for _, r := range found.cut() {
 			out = append(out, clone(*r))
 		}
 		return nil
@@ -125,7 +130,7 @@ func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Ev
 		events, texts := slices.Clone(j.events), j.texts
 		for _, e := range c.Events {
 			e = Copy(e)
-			if e.ID == 1 {
+			if e.ID == 1 { // RunStarted, whose texts are shared
 				texts = share([]event.Event{e})
 			}
 			more += weightOf(&e) - weightOf(&events[e.ID-1])

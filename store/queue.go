@@ -88,21 +88,23 @@ func (q *callQueue) PutCall(ctx context.Context, c *remote.Call, within time.Dur
 	}
 	added := &QueuedCall{Call: *c, Hash: c.ArgumentsHash()}
 	added.Arguments = bytes.Clone(c.Arguments)
+	// The fields that only the queue sets.
 	added.State, added.Attempt, added.Worker, added.Cancelled, added.Decided, added.Result = remote.Queued, 0, "", false, false, nil
 	var row *remote.Call
 	err := q.begin(ctx, op, readWrite, func(rows Rows, now time.Time) error {
-		has, err := rows.Call(c.Key)
-		switch {
-		case errors.Is(err, lathe.ErrNotFound):
-			has, added.Deadline = added, now.Add(within)
+		stored, err := rows.Call(c.Key)
+		if errors.Is(err, lathe.ErrNotFound) {
+			stored, added.Deadline = added, now.Add(within)
 			err = rows.PutCall(added)
-		case err == nil && (has.Tool != c.Tool || has.Hash != added.Hash):
+		}
+		if err != nil {
+			return err
+		}
+		if stored.Tool != c.Tool || stored.Hash != added.Hash {
 			return lathe.ErrConflict
 		}
-		if err == nil {
-			row = has.row(now)
-		}
-		return err
+		row = stored.row(now)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -137,16 +139,17 @@ func (q *callQueue) change(ctx context.Context, op, key string, do func(*QueuedC
 	var row *remote.Call
 	err := q.begin(ctx, op, readWrite, func(rows Rows, now time.Time) error {
 		c, err := rows.Call(key)
-		if err == nil {
-			err = do(c, now)
+		if err != nil {
+			return err
 		}
-		if err == nil {
+		if err = do(c, now); err == nil {
 			err = rows.PutCall(c)
 		}
-		if err == nil || errors.Is(err, errUnchanged) {
-			row, err = c.row(now), nil
+		if err != nil && !errors.Is(err, errUnchanged) {
+			return err
 		}
-		return err
+		row = c.row(now)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -235,27 +238,30 @@ func (q *callQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
 // ClaimCalls implements [remote.Queue]. It first reads outside a write transaction, because usually there is nothing to claim.
 func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
 	const op = "claim calls"
-	var some bool
-	err := q.begin(ctx, op, readOnly, func(rows Rows, _ time.Time) error {
-		calls, err := rows.QueuedCalls(definitions, min(limit, 1))
-		some = len(calls) > 0
+	var first []*QueuedCall
+	err := q.begin(ctx, op, readOnly, func(rows Rows, _ time.Time) (err error) {
+		first, err = rows.QueuedCalls(definitions, min(limit, 1))
 		return err
 	})
-	if err != nil || !some {
+	if err != nil || len(first) == 0 {
 		return nil, err
 	}
 	var out []remote.Call
 	err = q.begin(ctx, op, readWrite, func(rows Rows, now time.Time) error {
-		calls, err := rows.QueuedCalls(definitions, limit)
 		out = nil // of a transaction that was rolled back
-		for i := 0; i < len(calls) && err == nil; i++ {
-			c := calls[i]
+		calls, err := rows.QueuedCalls(definitions, limit)
+		if err != nil {
+			return err
+		}
+		for _, c := range calls {
 			c.State, c.Worker, c.Lease = remote.Claimed, worker, now.Add(lease)
 			c.Attempt++
 			out = append(out, *c.row(now))
-			err = rows.PutCall(c)
+			if err := rows.PutCall(c); err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -270,10 +276,11 @@ func (q *callQueue) RenewCalls(ctx context.Context, worker string, held []remote
 		stop = nil // of a transaction that was rolled back
 		for _, ref := range held {
 			cancelled, err := rows.RenewCall(remote.Ref{Key: ref.Key, Attempt: ref.Attempt, Worker: worker}, now.Add(lease))
-			if err != nil && !errors.Is(err, lathe.ErrNotFound) {
+			lost := errors.Is(err, lathe.ErrNotFound)
+			if err != nil && !lost {
 				return err
 			}
-			if err != nil || cancelled {
+			if lost || cancelled {
 				stop = append(stop, ref)
 			}
 		}
@@ -290,7 +297,7 @@ func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 	const op = "expire calls"
 	var due []*QueuedCall
 	var forgotten, workers int
-	look := func(rows Rows, now time.Time) (err error) {
+	find := func(rows Rows, now time.Time) (err error) { // sets the three; a transaction that does not write only counts: see [Rows]
 		if due, err = rows.DueCalls(); err != nil {
 			return err
 		}
@@ -300,19 +307,23 @@ func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 		workers, err = rows.ForgetWorkers()
 		return err
 	}
-	if err := q.begin(ctx, op, readOnly, look); err != nil || len(due)+forgotten+workers == 0 {
+	if err := q.begin(ctx, op, readOnly, find); err != nil || len(due)+forgotten+workers == 0 {
 		return 0, err
 	}
 	var changed []*remote.Call
 	err := q.begin(ctx, op, readWrite, func(rows Rows, now time.Time) error {
-		err := look(rows, now)
 		changed = nil // of a transaction that was rolled back
-		for i := 0; i < len(due) && err == nil; i++ {
-			due[i].expire(now)
-			changed = append(changed, due[i].row(now))
-			err = rows.PutCall(due[i])
+		if err := find(rows, now); err != nil {
+			return err
 		}
-		return err
+		for _, c := range due {
+			c.expire(now)
+			changed = append(changed, c.row(now))
+			if err := rows.PutCall(c); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return 0, err

@@ -54,10 +54,12 @@ func (q requestRecords) PutRequest(ctx context.Context, digest RequestDigest, ru
 		if err := rows.ForgetRequests(now.Add(-RequestsKept)); err != nil {
 			return err
 		}
-		switch has, _, _, err := rows.Request(digest); {
-		case err != nil && !errors.Is(err, lathe.ErrNotFound):
+		recorded, _, _, err := rows.Request(digest)
+		isNew := errors.Is(err, lathe.ErrNotFound)
+		if err != nil && !isNew {
 			return err
-		case err == nil && has != instead && has != runID:
+		}
+		if !isNew && recorded != instead && recorded != runID {
 			return lathe.ErrConflict
 		}
 		return rows.PutRequest(digest, runID, now, time.Time{})
@@ -71,7 +73,8 @@ func (q requestRecords) FindRequest(ctx context.Context, digest RequestDigest) (
 		if err != nil {
 			return err
 		}
-		if r = (RequestRecord{RunID: runID, Age: now.Sub(at)}); !delivered.IsZero() {
+		r = RequestRecord{RunID: runID, Age: now.Sub(at)}
+		if !delivered.IsZero() {
 			r.Delivered, r.DeliveredAge = true, now.Sub(delivered)
 		}
 		return nil
@@ -82,13 +85,15 @@ func (q requestRecords) FindRequest(ctx context.Context, digest RequestDigest) (
 // DeliverRequest implements [RequestStore].
 func (q requestRecords) DeliverRequest(ctx context.Context, digest RequestDigest, runID string, at time.Time) error {
 	return q.begin(ctx, "deliver the request", readWrite, func(rows Rows, now time.Time) error {
-		has, put, delivered, err := rows.Request(digest)
-		if errors.Is(err, lathe.ErrNotFound) || err == nil && (has != runID || !delivered.IsZero()) {
+		recorded, put, delivered, err := rows.Request(digest)
+		switch {
+		case errors.Is(err, lathe.ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		case recorded != runID || !delivered.IsZero():
 			return nil
 		}
-		if err == nil {
-			err = rows.PutRequest(digest, runID, put, now.Add(-time.Since(at)))
-		}
-		return err
+		return rows.PutRequest(digest, runID, put, now.Add(-time.Since(at)))
 	})
 }

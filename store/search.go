@@ -65,9 +65,9 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	}
 	if err != nil && s != "" {
 		unit := map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour, 'm': time.Minute, 's': time.Second}[s[len(s)-1]]
-		var n uint64
-		if n, err = strconv.ParseUint(s[:len(s)-1], 10, 31); err == nil && unit != 0 && n <= uint64(100*365*24*time.Hour/unit) {
-			t = now.Add(-time.Duration(n) * unit)
+		n, invalid := strconv.ParseUint(s[:len(s)-1], 10, 31)
+		if invalid == nil && unit != 0 && n <= uint64(100*365*24*time.Hour/unit) { // a Duration is at most 292 years
+			t, err = now.Add(-time.Duration(n)*unit), nil
 		}
 	}
 	if err != nil || t.Year() < 1970 || t.Year() >= 2200 {
@@ -96,7 +96,7 @@ func Search(ctx context.Context, ix RunIndex, f *RunFilter, scan int, match func
 	want := Page(f)
 	batch.Limit = min(want, scan)
 	next = batch.After
-	for seen := 0; seen < scan && len(rows) < want; batch.Limit = min(2*batch.Limit, searchBatch, scan-seen) {
+	for seen := 0; seen < scan && len(rows) < want; {
 		found, after, err := ix.Runs(ctx, &batch)
 		if err != nil {
 			return nil, "", err
@@ -120,7 +120,7 @@ func Search(ctx context.Context, ix RunIndex, f *RunFilter, scan int, match func
 		if after == "" {
 			return rows, "", nil
 		}
-		batch.After = after
+		batch.After, batch.Limit = after, min(2*batch.Limit, searchBatch, scan-seen) // larger: few of the rows match
 	}
 	return rows, next, nil
 }

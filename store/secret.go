@@ -44,10 +44,12 @@ func (n namedRecords) SharedSecret(ctx context.Context, name string, value []byt
 	value = bytes.Clone(value)
 	var kept []byte
 	err := n.begin(ctx, op, readWrite, func(rows Rows, _ time.Time) (err error) {
-		if kept, err = rows.Value(name); err == nil && kept == nil {
-			kept, err = bytes.Clone(value), rows.PutValue(name, value)
+		kept, err = rows.Value(name)
+		if err != nil || kept != nil {
+			return err
 		}
-		return err
+		kept = bytes.Clone(value)
+		return rows.PutValue(name, value)
 	})
 	if err != nil {
 		return nil, err

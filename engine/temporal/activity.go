@@ -47,8 +47,7 @@ func (w *Workflow) accept(ctx context.Context, runID, target string, s *Start) e
 // step implements the activities lathe.model and lathe.tool.
 func (w *Workflow) step(ctx context.Context, in *stepInput) (*stepOutput, error) {
 	l, release, err := w.loopFor(in.Target)
-	// The error is retryable: another worker may have the target, or this worker after a restart.
-	if err != nil {
+	if err != nil { // retryable: another worker may have the target, or this worker after a restart
 		code := string(lathe.CodeOf(err))
 		return nil, temporal.NewApplicationError("the step has no loop: "+code, code)
 	}
@@ -66,16 +65,25 @@ func (w *Workflow) step(ctx context.Context, in *stepInput) (*stepOutput, error)
 		opts.After = -1 // also an attempt without events must be recorded in the log, as RunResumed
 	}
 	s, err := w.opts.Engine.Step(context.WithValue(own, dispatcherKey{}, d), l, in.RunID, opts)
-	switch calls := d.dispatched(); {
-	case err != nil && errors.Is(err, lathe.ErrLeft) && len(calls) > 0 && s != nil:
-		return &stepOutput{LastID: s.LastID, Calls: calls}, nil
-	case in.Cancel && lathe.CodeOf(err) == lathe.CodeNotFound: // the run was deleted
-		return &stepOutput{LastID: in.After, Reason: lathe.ReasonCancelled, Status: lathe.ReasonCancelled.Status()}, nil
-	case err != nil && temporal.IsCanceledError(context.Cause(ctx)):
-		return nil, ctx.Err()
-	case err != nil:
-		return nil, failure(err)
+	if err == nil {
+		return outputOf(s), nil
 	}
+	calls := d.dispatched()
+	isDispatch := errors.Is(err, lathe.ErrLeft) && len(calls) > 0 && s != nil
+	isDeleted := in.Cancel && lathe.CodeOf(err) == lathe.CodeNotFound
+	switch {
+	case isDispatch:
+		return &stepOutput{LastID: s.LastID, Calls: calls}, nil
+	case isDeleted:
+		return &stepOutput{LastID: in.After, Reason: lathe.ReasonCancelled, Status: lathe.ReasonCancelled.Status()}, nil
+	case temporal.IsCanceledError(context.Cause(ctx)):
+		return nil, ctx.Err()
+	}
+	return nil, failure(err)
+}
+
+// outputOf returns the output of an activity for the result of its step.
+func outputOf(s *engine.Step) *stepOutput {
 	out := &stepOutput{LastID: s.LastID, Reason: s.Reason, Status: s.Status}
 	if s.Next != nil {
 		out.Next = &next{CallID: s.Next.CallID, Tool: s.Next.Tool, Once: s.Next.Writes()}
@@ -83,7 +91,7 @@ func (w *Workflow) step(ctx context.Context, in *stepInput) (*stepOutput, error)
 	for _, c := range s.Waiting {
 		out.Waiting = append(out.Waiting, Waiting(c))
 	}
-	return out, nil
+	return out
 }
 
 // leaving returns a context for a step. If the workflow cancels the activity, the context is cancelled, and the run ends `cancelled`. If

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -133,12 +134,14 @@ func (x *Executor) miss(runID string, m missed, err error) {
 	x.opts.Log.Warn("the workflow of a run could not be reached: it is tried again", "run_id", runID, "error", err)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if old, ok := x.missed[runID]; ok {
+	old, isMissed := x.missed[runID]
+	switch {
+	case isMissed:
 		m.start, m.why = m.start && old.start, max(m.why, old.why)
+	case len(x.missed) >= maxMissed: // the next sweep finds the run
+		return
 	}
-	if _, ok := x.missed[runID]; ok || len(x.missed) < maxMissed { // beyond maxMissed the next sweep finds the run
-		x.missed[runID] = m
-	}
+	x.missed[runID] = m
 }
 
 // reach makes one attempt to send m to the workflow of a run.
@@ -169,7 +172,8 @@ func (x *Executor) resume(ctx context.Context, runID, target string) error {
 	for {
 		err := x.update(ctx, runID, UpdateResume)
 		var rejected *temporal.ApplicationError
-		if err == nil || !ended(err) && !errors.As(err, &rejected) {
+		repeatable := ended(err) || errors.As(err, &rejected)
+		if err == nil || !repeatable {
 			return err
 		}
 		if err := x.signal(ctx, runID, target); err != nil {
@@ -253,7 +257,8 @@ func (x *Executor) Drain(ctx context.Context) {
 func (x *Executor) repair() {
 	tick := time.Tick(retryEvery)
 	x.sweep()
-	for swept := time.Now(); ; {
+	swept := time.Now()
+	for {
 		x.retry()
 		select {
 		case <-tick:
@@ -270,10 +275,7 @@ func (x *Executor) repair() {
 // retry makes one attempt for each missed request, and stops at the first that fails.
 func (x *Executor) retry() {
 	x.mu.Lock()
-	left := make(map[string]missed, len(x.missed))
-	for id, m := range x.missed {
-		left[id] = m
-	}
+	left := maps.Clone(x.missed)
 	x.mu.Unlock()
 	for id, m := range left {
 		if x.ctx.Err() != nil || x.reach(x.ctx, id, m) != nil {
@@ -289,30 +291,23 @@ func (x *Executor) retry() {
 
 // sweep finds runs in the store whose workflow may have missed its start or a signal, and reaches the workflows.
 func (x *Executor) sweep() {
-	for _, f := range []store.RunFilter{{Status: "running", Limit: 1_000}, {Status: "parked", Signaled: true, Limit: 1_000}} {
-		for {
-			rows, next, err := x.index.Runs(x.ctx, &f)
+	for _, f := range []store.RunFilter{{Status: "running"}, {Status: "parked", Signaled: true}} {
+		for r, err := range f.All(x.ctx, x.index) {
 			if err != nil {
 				if x.ctx.Err() == nil {
 					x.opts.Log.Warn("the runs whose workflow was not started or has missed a signal could not be read", "code", lathe.CodeOf(err))
 				}
 				return
 			}
-			for _, r := range rows {
-				if r.Executor != ExecutorName {
-					continue
-				}
-				m := missed{target: r.Target, start: f.Status == "running"}
-				if err := x.reach(x.ctx, r.RunID, m); err != nil {
-					if x.ctx.Err() == nil {
-						x.miss(r.RunID, m, err)
-					}
-					return // the next sweep retries
-				}
+			if r.Executor != ExecutorName {
+				continue
 			}
-			f.After = next
-			if next == "" {
-				break
+			m := missed{target: r.Target, start: f.Status == "running"}
+			if err := x.reach(x.ctx, r.RunID, m); err != nil {
+				if x.ctx.Err() == nil {
+					x.miss(r.RunID, m, err)
+				}
+				return // the next sweep retries
 			}
 		}
 	}

@@ -183,7 +183,7 @@ func Launch(ctx context.Context, c client.Client, taskQueue string, in *Input) e
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING}
 	_, err := c.ExecuteWorkflow(ctx, opts, Name, in)
-	if started := alreadyStarted(err); started {
+	if alreadyStarted(err) {
 		return nil
 	}
 	return err

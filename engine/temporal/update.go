@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -91,18 +92,17 @@ func (r *run) listen(ctx workflow.Context) {
 
 // mayAnswer returns an error for an answer that the run does not wait for. digest is "" for the result of a client's tool.
 func (r *run) mayAnswer(ctx workflow.Context, callID, digest string) error {
-	for _, w := range r.status.Waiting {
-		switch {
-		case w.CallID != callID:
-		case w.Digest != digest:
-			return temporal.NewApplicationError("the call waits for another answer: its digest differs", notWaiting)
-		case !w.ExpiresAt.IsZero() && !workflow.Now(ctx).Before(w.ExpiresAt):
-			return temporal.NewApplicationError("the request for approval has expired", expired)
-		default:
-			return nil
-		}
+	i := slices.IndexFunc(r.status.Waiting, func(w Waiting) bool { return w.CallID == callID })
+	if i < 0 {
+		return temporal.NewApplicationError("the run does not wait for this call", notWaiting)
 	}
-	return temporal.NewApplicationError("the run does not wait for this call", notWaiting)
+	switch w := &r.status.Waiting[i]; {
+	case w.Digest != digest:
+		return temporal.NewApplicationError("the call waits for another answer: its digest differs", notWaiting)
+	case !w.ExpiresAt.IsZero() && !workflow.Now(ctx).Before(w.ExpiresAt):
+		return temporal.NewApplicationError("the request for approval has expired", expired)
+	}
+	return nil
 }
 
 // external is external input of a run. The activity lathe.input stores it.
@@ -170,14 +170,15 @@ func (w *Workflow) answered(ctx context.Context, runID string, a *ApprovalAnswer
 	}
 	for i := range kept {
 		digest, used, ok := approval.DecodeSignal(&kept[i])
-		switch {
-		case !ok || digest != a.Digest || kept[i].Key != a.CallID:
-		case used.Verb == a.Verb && used.By == a.By && used.Scope == a.Scope && (a.ReasonCode == "" || a.ReasonCode == used.ReasonCode) &&
-			string(used.Arguments) == string(a.Arguments) && string(used.Result) == string(a.Result):
-			return nil
-		default:
-			return lathe.CodeConflict.Errorf("temporal: answer", "the request has another answer")
+		if !ok || digest != a.Digest || kept[i].Key != a.CallID {
+			continue
 		}
+		sameReason := a.ReasonCode == "" || a.ReasonCode == used.ReasonCode
+		sameContent := string(used.Arguments) == string(a.Arguments) && string(used.Result) == string(a.Result)
+		if used.Verb == a.Verb && used.By == a.By && used.Scope == a.Scope && sameReason && sameContent {
+			return nil
+		}
+		return lathe.CodeConflict.Errorf("temporal: answer", "the request has another answer")
 	}
 	return lathe.CodeNotFound.Errorf("temporal: answer", "the call has no request for approval with this digest")
 }

@@ -83,13 +83,16 @@ type next struct {
 	Once   bool   `json:"once,omitempty"` // the step may have an effect that must not be repeated
 }
 
-// A run is the state of the workflow of one run. It depends on the history alone.
+// A run is the state of the workflow of one run. It depends on the history alone. The workflow executes one goroutine at a time, so that no
+// lock is needed.
 type run struct {
-	w       *Workflow
-	id      string
-	in      *Input
-	last    int64
-	elapsed time.Duration
+	w  *Workflow
+	id string
+	in *Input
+
+	// Changed by the steps, which Run executes one after the other.
+	last    int64         // ID of the last event
+	elapsed time.Duration // total time of the steps
 	status  Status
 	next    *next        // nil: the next step is not known
 	calls   []remoteCall // started calls of tools on task queues, without an output
@@ -97,7 +100,8 @@ type run struct {
 	settle  bool         // the previous step failed
 	began   bool         // this history contains an activity
 
-	wake   bool // external input was stored
+	// Set by the handlers of updates and signals. A step clears wake and resume when it starts.
+	wake   bool // the run has something to do: external input was stored, or a request for approval has expired
 	resume bool // a caller resumes a run that is parked with reason `interrupted`
 	cancel bool
 	stop   workflow.CancelFunc // cancels the step in progress
@@ -135,8 +139,8 @@ func (w *Workflow) Run(ctx workflow.Context, in *Input) (*Result, error) {
 			err = r.end(ctx)
 		case len(r.calls) > 0:
 			r.dispatch(ctx)
-		case r.began && len(r.outputs) == 0 && workflow.GetInfo(ctx).GetContinueAsNewSuggested():
-			if r.answered(ctx) {
+		case r.mayContinueAsNew(ctx):
+			if r.awaitHandlers(ctx) {
 				return nil, r.continueAsNew(ctx)
 			}
 		case r.status.Status == "parked" && !r.wake:
@@ -216,7 +220,7 @@ func (r *run) step(ctx workflow.Context) error {
 	r.stop = stop
 	var out stepOutput
 	if err := r.execute(stoppable, name, r.options(attempts, summary), in, &out); err != nil {
-		r.resume = in.Resume
+		r.resume = in.Resume // for the step that repeats this one
 		switch {
 		case r.cancel || ctx.Err() != nil:
 			return nil
@@ -282,16 +286,22 @@ func (r *run) end(ctx workflow.Context) error {
 	return nil
 }
 
-// answered waits until all update handlers have finished. It returns false if the run or the workflow is cancelled in the meantime: the run
-// must then end in this history, because the cancellation is not passed to the next one.
-func (r *run) answered(ctx workflow.Context) bool {
+// mayContinueAsNew reports whether the history is long enough to continue in a new one, and nothing in memory would be lost.
+func (r *run) mayContinueAsNew(ctx workflow.Context) bool {
+	return r.began && len(r.outputs) == 0 && workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+}
+
+// awaitHandlers waits until all update handlers have finished. It returns false if the run or the workflow is cancelled in the meantime: the
+// run must then end in this history, because the cancellation is not passed to the next one.
+func (r *run) awaitHandlers(ctx workflow.Context) bool {
 	err := workflow.Await(ctx, func() bool { return r.cancel || workflow.AllHandlersFinished(ctx) })
 	return err == nil && !r.cancel
 }
 
 // continueAsNew continues the run in a new history. No update is lost: all handlers have finished, and their effect is in the store.
 func (r *run) continueAsNew(ctx workflow.Context) error {
-	for woken := workflow.GetSignalChannel(ctx, SignalWake); woken.ReceiveAsync(nil); {
+	woken := workflow.GetSignalChannel(ctx, SignalWake)
+	for woken.ReceiveAsync(nil) {
 		r.wake = true
 	}
 	return workflow.NewContinueAsNewError(ctx, Name, &Input{RunID: r.id, Target: r.in.Target, Continued: &Continued{

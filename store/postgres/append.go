@@ -19,14 +19,16 @@ const maxWait = 10 * time.Second
 // maxLease is the maximum duration in a statement: longer ones are reduced to it.
 const maxLease = 365 * 24 * time.Hour
 
-// A request is a queued append.
+// A request is a queued append. tryAppend sets the fields up to mark, encode those from lastMark, and submit removes messages that are
+// stored. A writer goroutine then reads it and sends the answer to done.
 type request struct {
 	ctx      context.Context
 	runID    string
 	claim    *store.Claim // nil: any node may append
 	last     int64        // the ID after which the events follow; 0: the append creates the run
-	lastMark int64        // mark of the append that wrote the current end of the log
-	mark     int64        // mark of this append
+	mark     int64        // random number that is stored with the events, so that this append recognizes them
+	done     chan answer
+	lastMark int64 // mark of the append that wrote the current end of the log
 	bodies   [][]byte
 	messages []conversation.Message // messages of the events to store
 	lasts    []lastMessage          // last messages of the events whose bodies do not contain the messages
@@ -34,7 +36,6 @@ type request struct {
 	ended    bool
 	row      []byte        // JSON of run
 	calls    []callSummary // rows of the model calls that are new or have changed
-	done     chan answer
 }
 
 // size returns the number of bytes of the events and of the messages to store.
@@ -84,9 +85,9 @@ func (s *Store) append(ctx context.Context, runID string, c *store.Claim, last i
 	}
 	end, err := s.tryAppend(ctx, op, runID, c, last, events, missingMessages)
 	switch {
-	case errors.Is(err, errOtherLog): // the state in memory was that of a run that was deleted since
+	case errors.Is(err, errOtherLog): // tryAppend has removed the state from memory, and now reads it
 		end, err = s.tryAppend(ctx, op, runID, c, last, events, missingMessages)
-	case sqlState(err) == foreignKey:
+	case sqlState(err) == foreignKey: // messages were deleted since they were found
 		end, err = s.tryAppend(ctx, op, runID, c, last, events, allMessages)
 	}
 	return end, failure(ctx, op, err)
@@ -100,22 +101,22 @@ const (
 	allMessages
 )
 
-// errOtherLog means that the log ends at the expected ID but is another log than the one in memory.
+// errOtherLog means that the log ends at the expected ID, but is not the log of the state in memory: the run was deleted and begun again.
 var errOtherLog = errors.New("the log was begun again")
 
-// tryAppend makes one attempt of an append.
+// tryAppend makes one attempt of an append. It returns the new end of the log, or with a conflict the current one.
 func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim, last int64, events []event.Event, send selection) (int64, error) {
-	conflict := conflict(op)
-	begins := c != nil && last == 0 && c.Epoch == 0 // the append makes the claim
-	if begins && (c.Node == "" || c.Lease <= 0) {
-		return 0, lathe.CodeInvalidRequest.Errorf(op, "a claim wants the name of a node and a lease")
+	if c != nil && last == 0 && c.Epoch == 0 { // the append makes the claim
+		if err := mayClaim(op, c.Node, c.Lease); err != nil {
+			return 0, err
+		}
 	}
 	r := &request{ctx: ctx, runID: runID, claim: c, last: last, mark: rand.Int64(), done: make(chan answer, 1)}
-	misplaced := last == 0 && c != nil && !begins // the claim is on an existing run, which has events
-	if len(events) == 0 || misplaced {            // nothing to write
+	isMisplaced := c != nil && last == 0 && c.Epoch != 0 // the claim is on an existing run, whose log does not end at 0
+	if len(events) == 0 || isMisplaced {                 // nothing to write
 		now, err := s.readEnd(ctx, r)
-		if err == nil && (len(events) > 0 || now.end != last || now.end > 0 && !now.accepts(c)) {
-			err = conflict
+		if err == nil && (isMisplaced || !now.fits(r)) {
+			err = conflict(op)
 		}
 		return now.end, err
 	}
@@ -131,21 +132,29 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim,
 		return 0, err
 	}
 	if !moved {
-		now, err := s.readEnd(ctx, r)
-		switch {
-		case err != nil:
-			return 0, err
-		case now.written: // the events were stored, but the response was lost
-		case now.end == last && last > 0 && now.accepts(c):
-			return last, errOtherLog
-		default:
-			return now.end, conflict
+		if end, err := s.recheck(ctx, op, r); err != nil {
+			return end, err
 		}
 	}
 	s.states.put(runID, state{sum: st.sum, mark: r.mark})
 	s.memory.confirm(runID, logEnd{last: r.run.LastID, mark: r.mark, over: r.ended})
 	s.runs.add(runID)
 	return r.run.LastID, nil
+}
+
+// recheck reads the end of the log after a statement has not written the request. It returns no error if an earlier attempt of the statement,
+// whose response was lost, has written it.
+func (d *database) recheck(ctx context.Context, op string, r *request) (int64, error) {
+	now, err := d.readEnd(ctx, r)
+	switch {
+	case err != nil:
+		return 0, err
+	case now.written:
+		return r.run.LastID, nil
+	case r.last > 0 && now.fits(r):
+		return now.end, errOtherLog
+	}
+	return now.end, conflict(op)
 }
 
 // encode sets the stored forms of the events, and the rows of the run and its model calls after them.
@@ -189,13 +198,17 @@ type logStatus struct {
 	written bool // the event after last has the mark of the request
 }
 
-func (n *logStatus) accepts(c *store.Claim) bool {
-	return c == nil || c.Epoch > 0 && c.Epoch == n.epoch && c.Node == n.owner && c.Node != ""
+// fits reports whether the log ends where the request begins, and the claim of the request is that of the owner. Without a claim, any node
+// may append.
+func (n *logStatus) fits(r *request) bool {
+	c := r.claim
+	hasClaim := c == nil || c.Epoch > 0 && c.Epoch == n.epoch && c.Node == n.owner && c.Node != ""
+	return n.end == r.last && (n.end == 0 || hasClaim)
 }
 
 // readEnd reads the status of the log of a request. It returns the zero value if the run does not exist.
-func (s *Store) readEnd(ctx context.Context, r *request) (n logStatus, err error) {
-	_, err = s.one(ctx, `SELECT r.last_id, r.epoch, coalesce(r.owner, ''), coalesce(e.mark = $3, false)
+func (d *database) readEnd(ctx context.Context, r *request) (n logStatus, err error) {
+	_, err = d.one(ctx, `SELECT r.last_id, r.epoch, coalesce(r.owner, ''), coalesce(e.mark = $3, false)
 		FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id = $2 WHERE r.run_id = $1`, []any{r.runID, r.last + 1, r.mark}, &n.end, &n.epoch, &n.owner, &n.written)
 	return n, err
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,22 +56,23 @@ func (s *Store) ClaimRun(ctx context.Context, node, runID string, lease time.Dur
 		return store.Claim{}, err
 	}
 	c := store.Claim{RunID: runID, Node: node, Lease: lease}
-	err := s.retry(ctx, func(ctx context.Context) error {
-		err := s.pool.QueryRow(ctx, `UPDATE run SET owner = $1, epoch = epoch + 1, lease = NULL, lease_until = now() + $2 * interval '1 microsecond'
-			WHERE run_id = $3 AND NOT ended AND (owner IS NULL OR owner = $1 OR lease_until <= now()) RETURNING epoch, facts`, node, micros(lease), runID).Scan(&c.Epoch, &c.Signals)
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = s.pool.QueryRow(ctx, claimAbandoned, node, micros(lease), runID).Scan(&c.Epoch, &c.Signals)
-		}
-		if errors.Is(err, pgx.ErrNoRows) {
-			return s.refusal(ctx, op, runID)
-		}
-		return err
-	})
+	args := []any{node, micros(lease), runID}
+	claimed, err := s.one(ctx, claimFree, args, &c.Epoch, &c.Signals)
+	if err == nil && !claimed {
+		claimed, err = s.one(ctx, claimAbandoned, args, &c.Epoch, &c.Signals)
+	}
+	if err == nil && !claimed {
+		err = s.refusal(ctx, op, runID)
+	}
 	if err != nil {
 		return store.Claim{}, failure(ctx, op, err)
 	}
 	return c, nil
 }
+
+// claimFree claims a run that no node owns, or whose own claim has ended.
+const claimFree = `UPDATE run SET owner = $1, epoch = epoch + 1, lease = NULL, lease_until = now() + $2 * interval '1 microsecond'
+		WHERE run_id = $3 AND NOT ended AND (owner IS NULL OR owner = $1 OR lease_until <= now()) RETURNING epoch, facts`
 
 // claimAbandoned claims a run whose claim is under a node lease that has ended. It does not wait for a lease row that is being renewed.
 const claimAbandoned = `WITH abandoned AS MATERIALIZED (
@@ -83,11 +83,11 @@ const claimAbandoned = `WITH abandoned AS MATERIALIZED (
 
 // refusal returns the error for a run that cannot be changed: not_found if it does not exist, conflict in all other cases.
 func (s *Store) refusal(ctx context.Context, op, runID string) error {
-	var there bool
-	if err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM run WHERE run_id = $1)", runID).Scan(&there); err != nil {
+	found, err := s.one(ctx, "SELECT run_id FROM run WHERE run_id = $1", []any{runID}, &runID)
+	switch {
+	case err != nil:
 		return err
-	}
-	if !there {
+	case !found:
 		return notFound(op)
 	}
 	return conflict(op)

@@ -31,12 +31,13 @@ const eventBytes = "(SELECT coalesce(sum(octet_length(body)), 0) FROM event WHER
 // the content when it vacuums; its WAL and backups contain the content until they expire.
 func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "postgres: compact"
-	whole, err := collect(ctx, s.database, op, pgx.RowTo[int64], `SELECT id FROM event WHERE run_id = $1 AND id = 1 AND octet_length(body) >= $2
+	// Earlier versions stored the first event of a run with its messages: it is written again without them.
+	withMessages, err := collect(ctx, s.database, op, pgx.RowTo[int64], `SELECT id FROM event WHERE run_id = $1 AND id = 1 AND octet_length(body) >= $2
 		AND NOT EXISTS (SELECT FROM conversation WHERE run_id = $1)`, runID, conversation.MinBytes)
 	if err != nil {
 		return err
 	}
-	c, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink, whole...) // also the messages of earlier versions
+	c, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink, withMessages...)
 	if err != nil || c == nil {
 		return failure(ctx, op, err)
 	}

@@ -17,11 +17,14 @@ const (
 	prolongLease = `WITH kept AS (UPDATE lease SET until = now() + $2 * interval '1 microsecond' WHERE node = $1 AND until > now() RETURNING id)
 		INSERT INTO lease (node, until) SELECT $1, now() + $2 * interval '1 microsecond' WHERE NOT EXISTS (SELECT FROM kept)`
 
-	// putUnderLease and underLease are the two halves of a statement that puts the new claims of the node under its lease. It locks the
-	// rows in the same order as appends. " SKIP LOCKED" between the halves leaves out the rows that another transaction has locked.
+	// putUnderLease puts the new claims of the node under its lease. It locks the rows in the same order as appends. putFreeUnderLease leaves
+	// out the rows that another transaction has locked.
 	putUnderLease = `WITH fresh AS MATERIALIZED (
-			SELECT run_id FROM run WHERE owner = $1 AND NOT ended AND lease_until > now() AND lease_until < 'infinity' ORDER BY run_id FOR NO KEY UPDATE`
-	underLease = `
+			SELECT run_id FROM run WHERE owner = $1 AND NOT ended AND lease_until > now() AND lease_until < 'infinity' ORDER BY run_id FOR NO KEY UPDATE
+		) UPDATE run SET lease_until = 'infinity', lease = (SELECT max(id) FROM lease WHERE node = $1 AND until > now())
+		FROM fresh WHERE run.run_id = fresh.run_id`
+	putFreeUnderLease = `WITH fresh AS MATERIALIZED (
+			SELECT run_id FROM run WHERE owner = $1 AND NOT ended AND lease_until > now() AND lease_until < 'infinity' ORDER BY run_id FOR NO KEY UPDATE SKIP LOCKED
 		) UPDATE run SET lease_until = 'infinity', lease = (SELECT max(id) FROM lease WHERE node = $1 AND until > now())
 		FROM fresh WHERE run.run_id = fresh.run_id`
 
@@ -39,7 +42,7 @@ func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]
 	if err := mayClaim(op, node, lease); err != nil {
 		return nil, err
 	}
-	out, err := s.renew(ctx, node, lease, "")
+	out, err := s.renew(ctx, node, lease, putUnderLease)
 	if sqlState(err) == lockNotAvailable {
 		out, err = s.renewFree(ctx, node, lease)
 	}
@@ -49,12 +52,12 @@ func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]
 	return out, nil
 }
 
-// renew renews the claims of the node. skip is "" or " SKIP LOCKED".
-func (s *Store) renew(ctx context.Context, node string, lease time.Duration, skip string) (out []store.Claim, err error) {
+// renew renews the claims of the node and returns them. put is putUnderLease or putFreeUnderLease.
+func (s *Store) renew(ctx context.Context, node string, lease time.Duration, put string) (out []store.Claim, err error) {
 	err = s.retry(ctx, func(ctx context.Context) error {
 		b := &pgx.Batch{} // one transaction; each statement sees what was committed before it
 		b.Queue(prolongLease, node, micros(lease))
-		b.Queue(putUnderLease+skip+underLease, node)
+		b.Queue(put, node)
 		b.Queue(heldUnderLease, node).Query(func(rows pgx.Rows) (err error) {
 			out, err = pgx.CollectRows(rows, claimOf(node, lease))
 			return err
@@ -70,7 +73,7 @@ func (s *Store) renew(ctx context.Context, node string, lease time.Duration, ski
 func (s *Store) renewFree(ctx context.Context, node string, lease time.Duration) ([]store.Claim, error) {
 	byRun := map[string]store.Claim{}
 	for range 5 {
-		got, err := s.renew(ctx, node, lease, " SKIP LOCKED")
+		got, err := s.renew(ctx, node, lease, putFreeUnderLease)
 		if err != nil {
 			return nil, err
 		}

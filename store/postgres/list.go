@@ -11,20 +11,23 @@ import (
 // A listing is the query of a list of runs or of model calls.
 type listing[T any] struct {
 	query string
-	place []string // the columns of the order, newest first
+	order []string // columns: the time, the run and, of a model call, its event; newest first
 	at    func(*T) store.Cursor
 }
 
 var runs = &listing[store.RunSummary]{"SELECT summary FROM run WHERE true", []string{"started", "run_id"}, (*store.RunSummary).Cursor}
 
-var calls = &listing[store.CallSummary]{"SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE true", callOrder, (*store.CallSummary).Cursor}
+var calls = callListing("model_call c JOIN run USING (run_id)")
+
+func callListing(from string) *listing[store.CallSummary] {
+	return &listing[store.CallSummary]{"SELECT c.summary FROM " + from + " WHERE true", []string{"c.time", "c.run_id", "c.event_id"}, (*store.CallSummary).Cursor}
+}
 
 // The model calls of a principal, in plans that do not depend on statistics: OFFSET 0 keeps a subquery as it is. The calls of a principal
 // with few runs are looked up by run. For other principals, all calls are read in their order and the run of each is looked up.
 var (
-	callsByRun  = &listing[store.CallSummary]{"SELECT c.summary FROM run CROSS JOIN LATERAL (SELECT * FROM model_call m WHERE m.run_id = run.run_id OFFSET 0) c WHERE true", callOrder, (*store.CallSummary).Cursor}
-	callsByTime = &listing[store.CallSummary]{"SELECT c.summary FROM model_call c CROSS JOIN LATERAL (SELECT * FROM run r WHERE r.run_id = c.run_id OFFSET 0) run WHERE true", callOrder, (*store.CallSummary).Cursor}
-	callOrder   = []string{"c.time", "c.run_id", "c.event_id"}
+	callsByRun  = callListing("run CROSS JOIN LATERAL (SELECT * FROM model_call m WHERE m.run_id = run.run_id OFFSET 0) c")
+	callsByTime = callListing("model_call c CROSS JOIN LATERAL (SELECT * FROM run r WHERE r.run_id = c.run_id OFFSET 0) run")
 )
 
 // fewRuns is the maximum number of runs of a principal whose calls are looked up by run.
@@ -67,10 +70,10 @@ func list[T any](ctx context.Context, s *Store, l *listing[T], f *store.RunFilte
 			}
 		}
 		if !f.Since.IsZero() {
-			q.WriteString(" AND " + l.place[0] + " >= " + arg(f.Since.UnixNano()))
+			q.WriteString(" AND " + l.order[0] + " >= " + arg(f.Since.UnixNano()))
 		}
 		if !f.Until.IsZero() {
-			q.WriteString(" AND " + l.place[0] + " < " + arg(f.Until.UnixNano()))
+			q.WriteString(" AND " + l.order[0] + " < " + arg(f.Until.UnixNano()))
 		}
 		if f.Signaled {
 			q.WriteString(" AND status = 'parked' AND facts > seen_facts")
@@ -81,14 +84,14 @@ func list[T any](ctx context.Context, s *Store, l *listing[T], f *store.RunFilte
 				return nil, "", err
 			}
 			after := []string{arg(c.Nanos), arg(c.RunID)}
-			if len(l.place) == 3 {
+			if len(l.order) == 3 {
 				after = append(after, arg(c.EventID))
 			}
-			q.WriteString(" AND (" + strings.Join(l.place, ", ") + ") < (" + strings.Join(after, ", ") + ")")
+			q.WriteString(" AND (" + strings.Join(l.order, ", ") + ") < (" + strings.Join(after, ", ") + ")")
 		}
 	}
 	n := store.Page(f)
-	q.WriteString(" ORDER BY " + strings.Join(l.place, " DESC, ") + " DESC LIMIT " + strconv.Itoa(n+1)) // a constant, because the plan depends on it
+	q.WriteString(" ORDER BY " + strings.Join(l.order, " DESC, ") + " DESC LIMIT " + strconv.Itoa(n+1)) // not a parameter, because the plan depends on it
 	out, err := collect(ctx, s.database, op, scanJSON[T], q.String(), args...)
 	if err != nil {
 		return nil, "", err

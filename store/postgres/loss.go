@@ -39,16 +39,7 @@ type logEnd struct {
 func (m *memory) confirm(runID string, e logEnd) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ends == nil {
-		m.ends = map[string]logEnd{}
-	}
-	if _, known := m.ends[runID]; !known && len(m.ends) >= maxEnds {
-		for id := range m.ends { // any one: the detection of losses need not be complete
-			delete(m.ends, id)
-			break
-		}
-	}
-	m.ends[runID] = e
+	putBounded(m.ends, runID, e, maxEnds) // the detection of losses need not be complete
 }
 
 // forget removes the runs that this process has deleted.

@@ -77,12 +77,12 @@ func (m *migration) Apply(ctx context.Context, has int, scripts []migrate.Script
 // transaction.
 func (m *migration) execute(ctx context.Context, tx pgx.Tx, s migrate.Script, empty bool) error {
 	var err error
-	_, afterCreate, found := strings.Cut(s.Text, concurrently)
-	if !found || empty {
-		_, err = tx.Exec(ctx, strings.Replace(s.Text, concurrently, "CREATE INDEX ", 1)) // without arguments, so that several statements can be sent at once
-	} else if _, err = tx.Exec(ctx, "SELECT"); err == nil { // without arguments; it releases the snapshot of the previous query, for which the index build would wait
+	_, afterCreate, buildsIndex := strings.Cut(s.Text, concurrently)
+	if buildsIndex && !empty {
 		name, _, _ := strings.Cut(afterCreate, " ")
-		err = buildIndex(ctx, m.acquire, name, s.Text)
+		err = m.buildIndex(ctx, tx, name, s.Text)
+	} else {
+		_, err = tx.Exec(ctx, strings.Replace(s.Text, concurrently, "CREATE INDEX ", 1)) // without arguments, so that several statements can be sent at once
 	}
 	if err == nil {
 		_, err = tx.Exec(ctx, "INSERT INTO lathe_schema (version) VALUES ($1)", s.Version)
@@ -115,9 +115,13 @@ func lockMigrations(ctx context.Context, conn *pgx.Conn) (pgx.Tx, error) {
 }
 
 // buildIndex builds an index without a lock that blocks appends. It first removes an invalid index, which a process leaves if it stops
-// during a build. The caller has the lock for migrations, in a transaction of another connection.
-func buildIndex(ctx context.Context, acquire func(context.Context) (*pgxpool.Conn, error), index, script string) error {
-	conn, err := acquire(ctx)
+// during a build. The caller has the lock for migrations, in the transaction tx of another connection.
+func (m *migration) buildIndex(ctx context.Context, tx pgx.Tx, index, script string) error {
+	// The build would wait for the snapshot of the last query of tx. A statement without arguments releases it.
+	if _, err := tx.Exec(ctx, "SELECT"); err != nil {
+		return err
+	}
+	conn, err := m.acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type outage struct {
 	since time.Time
 }
 
+// over ends the outage.
 func (o *outage) over() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,19 +48,19 @@ const maxDeadlocks = 10
 // retry calls try until it returns nil or an error other than that of a broken connection or of a deadlock. An earlier attempt may have
 // been committed although its response was lost, so a repetition of try must be harmless.
 func (d *database) retry(ctx context.Context, try func(ctx context.Context) error) error {
-	for wait, deadlocks := 5*time.Millisecond, 0; ; wait = min(2*wait, 200*time.Millisecond) {
+	wait, deadlocks := 5*time.Millisecond, 0
+	for {
 		attempt, cancel := context.WithTimeout(ctx, tryTimeout)
 		err := try(attempt)
 		cancel()
-		if sqlState(err) == "40P01" && deadlocks < maxDeadlocks { // a deadlock
+		switch {
+		case sqlState(err) == "40P01" && deadlocks < maxDeadlocks: // a deadlock
 			deadlocks++
 			continue
-		}
-		if err == nil || !broken(err) {
+		case !broken(err):
 			d.outage.over()
 			return err
-		}
-		if ctx.Err() != nil || !d.outage.noteFailure() {
+		case ctx.Err() != nil || !d.outage.noteFailure():
 			return err
 		}
 		d.pool.Reset() // other connections are probably broken, too
@@ -69,6 +70,7 @@ func (d *database) retry(ctx context.Context, try func(ctx context.Context) erro
 		case <-d.stop:
 			return err
 		case <-time.After(wait):
+			wait = min(2*wait, 200*time.Millisecond)
 		}
 	}
 }

@@ -80,7 +80,8 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 		o.MaxConns = defaultConns
 	}
 	d := &database{stop: make(chan struct{}), runs: newOutbox[string](), calls: newOutbox[remote.Notification]()}
-	s := &Store{Queue: &callQueue{database: d}, Ledger: &ledger{d}, RequestStore: &requestRecords{d}, SecretKeeper: &named{d}, ValueKeeper: &named{d}, database: d, requests: make(chan *request)}
+	s := &Store{database: d, requests: make(chan *request), states: states{byRun: map[string]state{}}, memory: memory{ends: map[string]logEnd{}},
+		Queue: &callQueue{database: d}, Ledger: &ledger{d}, RequestStore: &requestRecords{d}, SecretKeeper: &named{d}, ValueKeeper: &named{d}}
 	cfg, err := s.configure(url, &o)
 	if err != nil {
 		return nil, lathe.CodeInvalidRequest.Wrap(op, err)

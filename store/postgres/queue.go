@@ -43,14 +43,6 @@ func scanCall(row pgx.Row) (c callRow, err error) {
 	return c, nil
 }
 
-func (q *callQueue) findCall(ctx context.Context, op, key string) (callRow, error) {
-	c, err := scanCall(q.pool.QueryRow(ctx, "SELECT "+callColumns+" FROM call WHERE key = $1", key))
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = notFound(op)
-	}
-	return c, err
-}
-
 // PutCall implements [remote.Queue].
 func (q *callQueue) PutCall(ctx context.Context, c *remote.Call, within time.Duration) (*remote.Call, error) {
 	const op = "postgres: queue a call"
@@ -63,11 +55,11 @@ func (q *callQueue) PutCall(ctx context.Context, c *remote.Call, within time.Dur
 		row, err = scanCall(q.pool.QueryRow(ctx, `INSERT INTO call (key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, args_hash, deadline)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, now() + $14 * interval '1 microsecond') ON CONFLICT (key) DO NOTHING RETURNING `+callColumns,
 			c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth, c.Trace.Parent, c.Trace.State, c.Tool, c.Definition, int(c.Effect), []byte(c.Arguments), hash, micros(within)))
-		if errors.Is(err, pgx.ErrNoRows) {
-			row, err = q.findCall(ctx, op, c.Key)
-		}
 		return err
 	})
+	if errors.Is(err, pgx.ErrNoRows) { // the key exists
+		row, err = q.find(ctx, op, c.Key)
+	}
 	if err != nil {
 		return nil, failure(ctx, op, err)
 	}
@@ -82,10 +74,26 @@ func (q *callQueue) PutCall(ctx context.Context, c *remote.Call, within time.Dur
 
 // FindCall implements [remote.Queue].
 func (q *callQueue) FindCall(ctx context.Context, key string) (*remote.Call, error) {
-	return q.changeCall(ctx, "postgres: find a call", key, "")
+	row, err := q.find(ctx, "postgres: find a call", key)
+	if err != nil {
+		return nil, err
+	}
+	return &row.Call, nil
 }
 
-// CancelCall implements [remote.Queue].
+func (q *callQueue) find(ctx context.Context, op, key string) (c callRow, err error) {
+	err = q.retry(ctx, func(ctx context.Context) (err error) {
+		c, err = scanCall(q.pool.QueryRow(ctx, "SELECT "+callColumns+" FROM call WHERE key = $1", key))
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = notFound(op)
+	}
+	return c, failure(ctx, op, err)
+}
+
+// CancelCall implements [remote.Queue]. A started call stays started until its worker finishes or returns it, or its lease ends; others end
+// at once.
 func (q *callQueue) CancelCall(ctx context.Context, key string) (*remote.Call, error) {
 	row, err := q.changeCall(ctx, "postgres: cancel a call", key, `UPDATE call SET cancelled = true, args = CASE state WHEN 'started' THEN args END,
 		ended = CASE state WHEN 'started' THEN NULL ELSE now() END, state = CASE state WHEN 'started' THEN state ELSE 'cancelled' END
@@ -101,20 +109,14 @@ func (q *callQueue) DecideCall(ctx context.Context, key string) (*remote.Call, e
 	return q.changeCall(ctx, "postgres: decide a call", key, "UPDATE call SET decided = true WHERE key = $1 AND state = 'unknown'")
 }
 
-// changeCall executes a statement on a call and returns the row afterwards. A repetition of the statement must have no further effect.
+// changeCall executes a statement on a call and returns the call afterwards. A repetition of the statement must have no further effect.
 func (q *callQueue) changeCall(ctx context.Context, op, key, statement string) (*remote.Call, error) {
-	var row callRow
-	err := q.retry(ctx, func(ctx context.Context) (err error) {
-		if statement != "" {
-			if _, err := q.pool.Exec(ctx, statement, key); err != nil {
-				return err
-			}
-		}
-		row, err = q.findCall(ctx, op, key)
-		return err
-	})
+	if err := q.exec(ctx, op, statement, key); err != nil {
+		return nil, err
+	}
+	row, err := q.find(ctx, op, key)
 	if err != nil {
-		return nil, failure(ctx, op, err)
+		return nil, err
 	}
 	return &row.Call, nil
 }
@@ -137,26 +139,40 @@ func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions [
 		) SELECT `+callColumns+" FROM claimed ORDER BY seq", worker, definitions, micros(lease), limit)
 }
 
-// withClaim executes a statement on an attempt, with the conditions that every attempt must meet. If no row matches, it returns a conflict,
-// unless an earlier try may have been committed and the row has the state after the statement.
-func (q *callQueue) withClaim(ctx context.Context, op string, ref remote.Ref, statement, after string, args ...any) error {
-	args = append([]any{ref.Key, ref.Attempt, ref.Worker}, args...)
+// A claimUpdate is a change of a call by the worker that has claimed it. Its parts are SQL, in which $1 to $3 are the key, the attempt and the
+// worker of the claim, and $4 is an argument of the change.
+type claimUpdate struct {
+	set   string // the new values
+	from  string // the state that the change requires
+	after string // the state once the change is committed
+}
+
+// nextState is the state of a call whose attempt has ended without a result: cancelled if cancellation was requested or the deadline has
+// passed, and queued if not.
+const nextState = "CASE WHEN cancelled OR deadline <= now() THEN 'cancelled' ELSE 'queued' END"
+
+// update makes a change under the claim of ref. The error is not_found if the call does not exist, and conflict if the claim is not valid or
+// the state is not the required one.
+func (q *callQueue) update(ctx context.Context, op string, ref remote.Ref, u claimUpdate, arg ...any) error {
+	args := append([]any{ref.Key, ref.Attempt, ref.Worker}, arg...)
 	tries := 0
 	err := q.retry(ctx, func(ctx context.Context) error {
 		tries++
-		done, err := q.pool.Exec(ctx, statement+" AND key = $1 AND attempt = $2 AND worker = $3 AND worker <> ''", args...)
+		done, err := q.pool.Exec(ctx, "UPDATE call SET "+u.set+" WHERE ("+u.from+") AND key = $1 AND attempt = $2 AND worker = $3 AND worker <> ''", args...)
 		if err != nil || done.RowsAffected() == 1 {
 			return err
 		}
-		var mine bool
-		err = q.pool.QueryRow(ctx, "SELECT attempt = $2 AND worker IN ('', $3) AND "+after+" FROM call WHERE key = $1", ref.Key, ref.Attempt, ref.Worker).Scan(&mine)
+		var changed bool // as by this change
+		err = q.pool.QueryRow(ctx, "SELECT attempt = $2 AND worker IN ('', $3) AND "+u.after+" FROM call WHERE key = $1", ref.Key, ref.Attempt, ref.Worker).Scan(&changed)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return notFound(op)
-		case err == nil && (tries == 1 || !mine):
-			return conflict(op)
+		case err != nil:
+			return err
+		case changed && tries > 1: // an earlier try was committed, but its response was lost
+			return nil
 		}
-		return err
+		return conflict(op)
 	})
 	if err != nil {
 		return failure(ctx, op, err)
@@ -167,8 +183,11 @@ func (q *callQueue) withClaim(ctx context.Context, op string, ref remote.Ref, st
 
 // StartCall implements [remote.Queue].
 func (q *callQueue) StartCall(ctx context.Context, ref remote.Ref, lease time.Duration) error {
-	return q.withClaim(ctx, "postgres: start a call", ref, `UPDATE call SET state = 'started', starts = starts + 1, lease_until = now() + $4 * interval '1 microsecond'
-		WHERE state = 'claimed' AND lease_until > now() AND deadline > now()`, "state = 'started'", micros(lease))
+	return q.update(ctx, "postgres: start a call", ref, claimUpdate{
+		set:   "state = 'started', starts = starts + 1, lease_until = now() + $4 * interval '1 microsecond'",
+		from:  "state = 'claimed' AND lease_until > now() AND deadline > now()",
+		after: "state = 'started'",
+	}, micros(lease))
 }
 
 // FinishCall implements [remote.Queue].
@@ -178,24 +197,28 @@ func (q *callQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Re
 	if err != nil {
 		return lathe.CodeInvalidRequest.Wrap(op, err)
 	}
-	return q.withClaim(ctx, op, ref, `UPDATE call SET result = coalesce(result, $4), ended = CASE state WHEN 'done' THEN ended ELSE now() END, state = 'done', args = NULL
-		WHERE (state IN ('started', 'queued', 'done') OR state = 'unknown' AND NOT decided)`, "state = 'done'", result)
+	return q.update(ctx, op, ref, claimUpdate{
+		set:   "result = coalesce(result, $4), ended = CASE state WHEN 'done' THEN ended ELSE now() END, state = 'done', args = NULL",
+		from:  "state IN ('started', 'queued', 'done') OR state = 'unknown' AND NOT decided",
+		after: "state = 'done'",
+	}, result)
 }
-
-// againState is the new state of a returned call: cancelled if cancellation was requested or the deadline has passed, and queued if not.
-const againState = "CASE WHEN cancelled OR deadline <= now() THEN 'cancelled' ELSE 'queued' END"
 
 // ReturnCall implements [remote.Queue].
 func (q *callQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
-	err := q.withClaim(ctx, "postgres: return a call", ref, `UPDATE call SET state = `+againState+`, worker = '',
-		ended = CASE `+againState+` WHEN 'cancelled' THEN now() END, args = CASE `+againState+` WHEN 'queued' THEN args END
-		WHERE state IN ('claimed', 'started')`, "worker = '' AND state IN ('queued', 'cancelled')")
-	if err == nil {
-		if c, err := q.FindCall(ctx, ref.Key); err == nil && c.State == remote.Queued {
-			q.notifyCall(remote.Notification{Key: ref.Key, Definition: c.Definition})
-		}
+	err := q.update(ctx, "postgres: return a call", ref, claimUpdate{
+		set: "state = " + nextState + ", worker = '', ended = CASE " + nextState + " WHEN 'cancelled' THEN now() END, args = CASE " + nextState +
+			" WHEN 'queued' THEN args END",
+		from:  "state IN ('claimed', 'started')",
+		after: "worker = '' AND state IN ('queued', 'cancelled')",
+	})
+	if err != nil {
+		return err
 	}
-	return err
+	if c, err := q.FindCall(ctx, ref.Key); err == nil && c.State == remote.Queued {
+		q.notifyCall(remote.Notification{Key: ref.Key, Definition: c.Definition})
+	}
+	return nil
 }
 
 // RenewCalls implements [remote.Queue].
@@ -208,25 +231,21 @@ func (q *callQueue) RenewCalls(ctx context.Context, worker string, held []remote
 	for i, ref := range held {
 		keys[i], attempts[i] = ref.Key, int32(ref.Attempt)
 	}
-	found, err := collect(ctx, q.database, op, func(r pgx.CollectableRow) (ref remote.Ref, err error) {
-		var cancelled bool
-		if err = r.Scan(&ref.Key, &ref.Attempt, &cancelled); cancelled {
-			ref = remote.Ref{}
-		}
-		return ref, err
-	}, `WITH held AS MATERIALIZED (
+	renewed, err := collect(ctx, q.database, op, pgx.RowToStructByPos[remote.Ref], `WITH held AS MATERIALIZED (
 			SELECT c.key FROM call c JOIN unnest($2::text[], $3::int[]) AS r(key, attempt) ON c.key = r.key AND c.attempt = r.attempt
 			WHERE c.worker = $1 AND c.state IN ('claimed', 'started') ORDER BY c.key FOR NO KEY UPDATE OF c
-		) UPDATE call SET lease_until = now() + $4 * interval '1 microsecond' FROM held WHERE call.key = held.key RETURNING call.key, attempt, cancelled`, worker, keys, attempts, micros(lease))
+		), renewed AS (
+			UPDATE call SET lease_until = now() + $4 * interval '1 microsecond' FROM held WHERE call.key = held.key RETURNING call.key, attempt, cancelled
+		) SELECT key, attempt, '' FROM renewed WHERE NOT cancelled`, worker, keys, attempts, micros(lease))
 	if err != nil {
 		return nil, err
 	}
-	renewed := map[remote.Ref]bool{}
-	for _, ref := range found {
-		renewed[ref] = true
+	continues := map[remote.Ref]bool{}
+	for _, ref := range renewed {
+		continues[ref] = true
 	}
 	for _, ref := range held {
-		if !renewed[remote.Ref{Key: ref.Key, Attempt: ref.Attempt}] {
+		if !continues[remote.Ref{Key: ref.Key, Attempt: ref.Attempt}] {
 			stop = append(stop, ref)
 		}
 	}

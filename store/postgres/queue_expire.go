@@ -12,18 +12,22 @@ import (
 // maxReaped is the maximum number of calls that one statement ends or queues again.
 const maxReaped = 1_000
 
-// expireLost ends or requeues calls whose lease has ended. It skips rows that another transaction has locked.
+// Both statements return the fields of a notification of each changed call.
+
+// expireLost gives calls whose lease has ended a new state: nextState if the call was not started or may be repeated, which effects 1
+// ([lathe.ReadOnly]) and 2 ([lathe.Idempotent]) allow until it was started $1 times. Then its result is $2. The state of other calls is
+// unknown. It skips rows that another transaction has locked.
 const expireLost = `WITH due AS MATERIALIZED (
-	SELECT key, CASE WHEN state = 'claimed' THEN ` + againState + ` WHEN effect NOT IN (1, 2) THEN 'unknown' WHEN starts >= $1 THEN 'done' ELSE ` + againState + ` END AS next
+	SELECT key, CASE WHEN state = 'claimed' THEN ` + nextState + ` WHEN effect NOT IN (1, 2) THEN 'unknown' WHEN starts >= $1 THEN 'done' ELSE ` + nextState + ` END AS next
 	FROM call WHERE state IN ('claimed', 'started') AND lease_until <= now() LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED
 ) UPDATE call SET worker = CASE state WHEN 'claimed' THEN '' ELSE worker END, state = next, ended = CASE next WHEN 'queued' THEN NULL ELSE now() END,
 	args = CASE next WHEN 'queued' THEN args END, result = CASE next WHEN 'done' THEN $2 ELSE result END
-	FROM due WHERE call.key = due.key RETURNING call.key, CASE next WHEN 'queued' THEN definition ELSE '' END`
+	FROM due WHERE call.key = due.key RETURNING call.key, CASE next WHEN 'queued' THEN definition ELSE '' END, false`
 
 // expireLate ends queued calls whose deadline has passed.
 const expireLate = `WITH due AS MATERIALIZED (
 	SELECT key FROM call WHERE state = 'queued' AND deadline <= now() LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED
-) UPDATE call SET state = 'cancelled', ended = now(), args = NULL FROM due WHERE call.key = due.key RETURNING call.key, ''`
+) UPDATE call SET state = 'cancelled', ended = now(), args = NULL FROM due WHERE call.key = due.key RETURNING call.key, '', false`
 
 // ExpireCalls implements [remote.Queue].
 func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
@@ -32,22 +36,19 @@ func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, failure(ctx, op, err)
 	}
-	n := 0
+	total := 0
 	for _, step := range []struct {
 		statement string
 		args      []any
 	}{{expireLost, []any{remote.MaxStarts, gaveUp, maxReaped}}, {expireLate, []any{maxReaped}}} {
-		outbox, err := collect(ctx, q.database, op, func(r pgx.CollectableRow) (h remote.Notification, err error) {
-			err = r.Scan(&h.Key, &h.Definition)
-			return h, err
-		}, step.statement, step.args...)
+		changed, err := collect(ctx, q.database, op, pgx.RowToStructByPos[remote.Notification], step.statement, step.args...)
 		if err != nil {
-			return n, err
+			return total, err
 		}
-		for _, h := range outbox {
-			q.notifyCall(h)
+		for _, n := range changed {
+			q.notifyCall(n)
 		}
-		n += len(outbox)
+		total += len(changed)
 	}
 	err = q.retry(ctx, func(ctx context.Context) error {
 		gone, err := q.pool.Exec(ctx, `DELETE FROM call WHERE ended < now() - $1 * interval '1 microsecond'
@@ -55,12 +56,12 @@ func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 		if err != nil {
 			return err
 		}
-		n += int(gone.RowsAffected())
+		total += int(gone.RowsAffected())
 		left, err := q.pool.Exec(ctx, "DELETE FROM worker WHERE until <= now()")
 		if err == nil && left.RowsAffected() > 0 {
 			q.notifyCall(remote.Notification{})
 		}
 		return err
 	})
-	return n, failure(ctx, op, err)
+	return total, failure(ctx, op, err)
 }

@@ -18,17 +18,17 @@ import (
 func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	const op = "postgres: read"
 	return func(yield func(event.Event, error) bool) {
-		log, bodies, err := s.fetch(ctx, op, runID, after)
+		log, events, err := s.fetch(ctx, op, runID, after)
 		if errors.Is(err, conversation.ErrMissing) { // the run may have been deleted after its events were read
-			log, bodies, err = s.fetch(ctx, op, runID, after)
+			log, events, err = s.fetch(ctx, op, runID, after)
 		}
 		if err != nil {
 			yield(event.Event{}, failure(ctx, op, err))
 			return
 		}
-		for i := range bodies {
-			b := &bodies[i]
-			e, err := log.Decode(after+int64(i)+1, b.body, b.digest, b.messages)
+		for i := range events {
+			stored := &events[i]
+			e, err := log.Decode(after+int64(i)+1, stored.body, stored.digest, stored.messages)
 			if ctx.Err() != nil { // decoding from memory does not notice it
 				err = ctx.Err()
 			}
@@ -36,7 +36,7 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 				yield(event.Event{}, failure(ctx, op, err))
 				return
 			}
-			*b = storedEvent{} // frees the memory: the caller may need long for the events
+			*stored = storedEvent{} // frees the memory: the caller may need long for the events
 			if !yield(e, nil) {
 				return
 			}
@@ -50,62 +50,72 @@ type storedEvent struct {
 	messages     [][]byte
 }
 
+// A storedLog is the end of a log, as it is stored.
+type storedLog struct {
+	lastID  int64  // 0: the run does not exist
+	summary []byte // of the run; nil: there are no events
+	events  []storedEvent
+}
+
 // fetch returns all events after the given one and the log that decodes them, or an error.
-func (s *Store) fetch(ctx context.Context, op, runID string, after int64) (log conversation.Log, bodies []storedEvent, err error) {
+func (s *Store) fetch(ctx context.Context, op, runID string, after int64) (log conversation.Log, events []storedEvent, err error) {
 	if after < 0 {
 		return log, nil, notFound(op)
 	}
-	var lastID int64
-	var firstSummary []byte
-	runExists := false
-	// One row for each event; one row without an event if the run has none after it. The first row alone has the summary of the run.
-	err = s.retry(ctx, func(ctx context.Context) error {
-		bodies, runExists = nil, false
-		rows, err := s.pool.Query(ctx, `SELECT r.last_id, CASE WHEN e.id = $2 + 1 THEN r.summary END, e.id, e.body, c.last FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id > $2
-			LEFT JOIN conversation c ON c.run_id = e.run_id AND c.event_id = e.id WHERE r.run_id = $1 ORDER BY e.id`, runID, after)
-		if err != nil {
-			return err
-		}
-		var id *int64
-		var summary, body, digest []byte
-		_, err = pgx.ForEachRow(rows, []any{&lastID, &summary, &id, &body, &digest}, func() error {
-			runExists = true
-			if summary != nil {
-				firstSummary = summary
-			}
-			if id == nil {
-				return nil
-			}
-			bodies = append(bodies, storedEvent{body: body, digest: digest})
-			body, digest = nil, nil
-			if want := after + int64(len(bodies)); *id != want {
-				return lathe.CodeInternal.Errorf(op, "the log has event %d where %d is next", *id, want)
-			}
-			return nil
-		})
-		for i := range bodies {
-			if b := &bodies[i]; err == nil && b.digest != nil {
-				b.messages, err = s.readMessages(ctx, b.digest)
-			}
-		}
+	var stored storedLog
+	err = s.retry(ctx, func(ctx context.Context) (err error) {
+		stored, err = s.query(ctx, op, runID, after)
 		return err
 	})
+	events = stored.events
 	switch {
 	case err != nil:
 		return log, nil, err
-	case !runExists:
+	case stored.lastID == 0:
 		if err = s.missing(ctx, runID); errors.Is(err, lathe.ErrNotFound) {
 			err = lathe.CodeNotFound.Wrap(op, err)
 		}
 		return log, nil, err
-	case after > lastID:
+	case after > stored.lastID:
 		return log, nil, notFound(op)
-	case after+int64(len(bodies)) != lastID:
-		return log, nil, lathe.CodeInternal.Errorf(op, "the log has %d of its %d events", len(bodies), lastID-after)
+	case after+int64(len(events)) != stored.lastID:
+		return log, nil, lathe.CodeInternal.Errorf(op, "the log has %d of its %d events", len(events), stored.lastID-after)
 	}
-	if firstSummary != nil {
-		err = json.Unmarshal(firstSummary, &log.Run)
+	if stored.summary != nil {
+		err = json.Unmarshal(stored.summary, &log.Run)
 	}
 	log.Run.RunID = runID
-	return log, bodies, err
+	return log, events, err
+}
+
+// query makes one attempt to read the events after the given one.
+func (d *database) query(ctx context.Context, op, runID string, after int64) (log storedLog, err error) {
+	// One row for each event; one row without an event if the run has none after it. The row of the first event alone has the summary.
+	rows, err := d.pool.Query(ctx, `SELECT r.last_id, CASE WHEN e.id = $2 + 1 THEN r.summary END, e.id, e.body, c.last FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id > $2
+		LEFT JOIN conversation c ON c.run_id = e.run_id AND c.event_id = e.id WHERE r.run_id = $1 ORDER BY e.id`, runID, after)
+	if err != nil {
+		return log, err
+	}
+	var id *int64
+	var summary, body, digest []byte
+	_, err = pgx.ForEachRow(rows, []any{&log.lastID, &summary, &id, &body, &digest}, func() error {
+		if id == nil {
+			return nil
+		}
+		if summary != nil {
+			log.summary = summary
+		}
+		log.events = append(log.events, storedEvent{body: body, digest: digest})
+		body, digest = nil, nil // the event has them now: the next row is read into new memory
+		if want := after + int64(len(log.events)); *id != want {
+			return lathe.CodeInternal.Errorf(op, "the log has event %d where %d is next", *id, want)
+		}
+		return nil
+	})
+	for i := range log.events {
+		if e := &log.events[i]; err == nil && e.digest != nil {
+			e.messages, err = d.readMessages(ctx, e.digest)
+		}
+	}
+	return log, err
 }

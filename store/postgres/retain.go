@@ -27,14 +27,15 @@ const trimTimeout = 5 * time.Minute
 // trimPage is the number of runs that trimTo reads at once.
 const trimPage = 1_000
 
-// A runEnd is the position of a run in the order of the ends.
+// A runEnd is the position of a run in the order of the ends, with its size.
 type runEnd struct {
-	at int64
-	id string
+	At    int64
+	ID    string
+	Bytes int64
 }
 
-// trimTo returns the last run to remove so that the size of all runs is at most maxBytes. found is false if it is already. It reads one
-// snapshot, so that processes that trim concurrently remove the same runs.
+// trimTo returns the last run to remove so that the size of all runs is at most maxBytes. found is false if no run must be removed, or none
+// has ended. It reads one snapshot, so that processes that trim concurrently remove the same runs.
 func (s *Store) trimTo(ctx context.Context, maxBytes int64) (last runEnd, found bool, err error) {
 	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", milliseconds(trimTimeout)); err != nil {
@@ -44,24 +45,22 @@ func (s *Store) trimTo(ctx context.Context, maxBytes int64) (last runEnd, found 
 		if err := tx.QueryRow(ctx, "SELECT coalesce(sum(bytes), 0)::bigint - $1 FROM run", maxBytes).Scan(&excess); err != nil {
 			return err
 		}
-		last.at = math.MinInt64
-		for n := int64(trimPage); excess > 0 && n == trimPage; {
-			rows, err := tx.Query(ctx, "SELECT ended_at, run_id, bytes FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) > ($1, $2) ORDER BY ended_at, run_id LIMIT $3", last.at, last.id, trimPage)
+		last.At = math.MinInt64
+		for excess > 0 {
+			rows, err := tx.Query(ctx, "SELECT ended_at, run_id, bytes FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) > ($1, $2) ORDER BY ended_at, run_id LIMIT $3", last.At, last.ID, trimPage)
 			if err != nil {
 				return err
 			}
-			var r runEnd
-			var bytes int64
-			done, err := pgx.ForEachRow(rows, []any{&r.at, &r.id, &bytes}, func() error {
-				if excess > 0 {
-					last, found, excess = r, true, excess-bytes
+			page, err := pgx.CollectRows(rows, pgx.RowToStructByPos[runEnd])
+			if err != nil || len(page) == 0 {
+				return err
+			}
+			for _, r := range page {
+				if excess <= 0 {
+					break
 				}
-				return nil
-			})
-			if err != nil {
-				return err
+				last, found, excess = r, true, excess-r.Bytes
 			}
-			n = done.RowsAffected()
 		}
 		return nil
 	})
@@ -75,7 +74,7 @@ func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 	if err != nil || !found {
 		return failure(ctx, "postgres: retain", err)
 	}
-	return s.retire(ctx, "SELECT run_id FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) <= ($1, $2) ORDER BY ended_at, run_id LIMIT $3", last.at, last.id, maxDeleted)
+	return s.retire(ctx, "SELECT run_id FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) <= ($1, $2) ORDER BY ended_at, run_id LIMIT $3", last.At, last.ID, maxDeleted)
 }
 
 // retire removes the ended runs whose ids the query returns, until it returns none, and records the removals. Several processes may do so
@@ -89,7 +88,7 @@ func (s *Store) retire(ctx context.Context, query string, args ...any) error {
 				b := &pgx.Batch{}
 				b.Queue("INSERT INTO gone (run_id, principal, time) SELECT run_id, principal, now() FROM run WHERE ended AND run_id = ANY($1) ORDER BY run_id ON CONFLICT (run_id) DO UPDATE SET principal = excluded.principal, time = excluded.time", ids)
 				b.Queue("DELETE FROM gone WHERE time < (SELECT time FROM gone ORDER BY time DESC LIMIT 1 OFFSET $1)", maxGone)
-				drop(b, ids, "ended")
+				deleteRuns(b, ids, "ended")
 				return s.pool.SendBatch(ctx, b).Close()
 			})
 		}

@@ -18,25 +18,28 @@ func (s *Store) PutSignal(ctx context.Context, f store.Signal) error {
 	if err := store.CheckSignal(&f); err != nil {
 		return lathe.CodeInvalidRequest.Wrap(op, err)
 	}
-	mark := rand.Int64()
+	mark := rand.Int64() // stored with the signal, so that a repeated try recognizes it
 	err := s.retry(ctx, func(ctx context.Context) error {
 		// The statement locks the row of the run, so the signal is stored before the run ends, or refused. If the same signal is already
 		// stored, the statement fails and increments nothing.
 		done, err := s.pool.Exec(ctx, `WITH r AS (UPDATE run SET facts = facts + 1 WHERE run_id = $1 AND NOT ended RETURNING facts)
 			INSERT INTO fact (run_id, kind, key, seq, mark, body, time) SELECT $1, $2, $3, r.facts, $4, $5, clock_timestamp() FROM r`,
 			f.RunID, f.Kind, f.Key, mark, []byte(f.Body))
-		if err != nil && sqlState(err) != uniqueViolation {
+		switch {
+		case err == nil && done.RowsAffected() == 1:
+			return nil
+		case err != nil && sqlState(err) != uniqueViolation:
 			return err
 		}
-		if err == nil && done.RowsAffected() == 1 {
-			return nil
-		}
-		var mine bool
+		var mine bool // an earlier try has stored the signal, but its response was lost
 		err = s.pool.QueryRow(ctx, "SELECT mark = $4 FROM fact WHERE run_id = $1 AND kind = $2 AND key = $3", f.RunID, f.Kind, f.Key, mark).Scan(&mine)
-		if errors.Is(err, pgx.ErrNoRows) || err == nil && !mine {
-			return s.refusal(ctx, op, f.RunID)
+		switch {
+		case mine:
+			return nil
+		case err != nil && !errors.Is(err, pgx.ErrNoRows):
+			return err
 		}
-		return err // the signal was stored, but the response was lost
+		return s.refusal(ctx, op, f.RunID)
 	})
 	if err != nil {
 		return failure(ctx, op, err)

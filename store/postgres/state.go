@@ -28,31 +28,34 @@ type states struct {
 	byRun map[string]state
 }
 
-// take removes and returns the state of the run. ok is false if the log in memory does not end at last.
-func (m *states) take(runID string, last int64) (state, bool) {
+// take removes and returns the state of the run, because the append changes it: put adds it again. ok is false if it does not end at last.
+func (m *states) take(runID string, last int64) (st state, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	st, ok := m.byRun[runID]
+	st, ok = m.byRun[runID]
 	delete(m.byRun, runID)
 	return st, ok && st.sum.Run.LastID == last
 }
 
+// put adds the state after an append. It ignores a run that does not run, because its next append may be far away.
 func (m *states) put(runID string, st state) {
 	if st.sum.Run.Status != "running" {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.byRun == nil {
-		m.byRun = map[string]state{}
-	}
-	for id := range m.byRun {
-		if len(m.byRun) < maxStates {
+	putBounded(m.byRun, runID, st, maxStates) // a removed state can be read again
+}
+
+// putBounded adds a value to a map. If the map has limit values already, it first removes any one of them.
+func putBounded[V any](m map[string]V, key string, value V, limit int) {
+	if _, known := m[key]; !known && len(m) >= limit {
+		for other := range m {
+			delete(m, other)
 			break
 		}
-		delete(m.byRun, id) // any one: it can be read again
 	}
-	m.byRun[runID] = st
+	m[key] = value
 }
 
 // state returns the state for an append after last. If the log does not end at last, it returns its end and a conflict.

@@ -10,58 +10,51 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A batch of appends is one statement, and so one transaction. It adds the events only of those runs whose row it could update or insert,
-// and returns these runs. [arguments] returns the arrays for its parameters. Without the columns, the statement is
-//
-//	WITH moved AS (INSERT INTO run … | UPDATE run … RETURNING run_id, mark),
-//		events AS (INSERT INTO event SELECT … FROM moved JOIN unnest($14, $15, $16) …),
-//		calls AS (…), messages AS (…), conversations AS (…)
-//	SELECT run_id FROM moved
+// A batch of appends is one statement, and so one transaction. It inserts or updates the rows of the runs, adds the rows that belong to these
+// runs, and returns the runs. The parameters are the columns that [arguments] returns: $1 to $14 those of addRows, the others those of want.
 const (
-	// beginStatement inserts runs that do not exist, with their first events.
+	// beginStatement inserts runs that do not exist.
 	beginStatement = `WITH moved AS (
 	INSERT INTO run (run_id, last_id, mark, bytes, updated, status, ended, wake_at, summary, epoch, owner, lease_until, started, session_id, principal, resumable)
 	SELECT run_id, next, mark, size, updated, status, ended, wake_at, summary,
 		CASE WHEN node IS NULL THEN 0 ELSE 1 END, node, now() + lease * interval '1 microsecond', started, session_id, principal, resumable
-	FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bool[], $7::timestamptz[], $8::bytea[], $9::text[], $10::bigint[],
-		$11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::bool[])
+	FROM unnest($15::text[], $16::bigint[], $17::bigint[], $18::bigint[], $19::text[], $20::bool[], $21::timestamptz[], $22::bytea[], $23::text[], $24::bigint[],
+		$25::bigint[], $26::bigint[], $27::text[], $28::text[], $29::bool[])
 		AS want(run_id, mark, next, updated, status, ended, wake_at, summary, node, size, lease, started, session_id, principal, resumable)
 	ORDER BY run_id ON CONFLICT (run_id) DO NOTHING RETURNING run_id, mark
-), ` + addEvents + `$16::text[], $17::bigint[], $18::bytea[]` + addCalls + `$19::text[], $20::bigint[], $21::bigint[], $22::bytea[]` + addMessages + `$23::text[], $24::bytea[], $25::bytea[], $26::bytea[]` +
-		addConversations + `$27::text[], $28::bigint[], $29::bytea[]` + moved
+` + addRows
 
-	// moveStatement updates runs whose log ends at the last ID and mark of their append, if the claim of the append is valid. It locks
-	// their rows in the order of run_id, as all statements that lock several rows do.
+	// moveStatement updates runs whose log ends at the last ID and mark of their append, if the claim of the append is valid. It locks their
+	// rows in the order of run_id, as all statements that lock several rows do.
 	moveStatement = `WITH moved AS (
 	UPDATE run SET mark = w.mark, last_id = w.next, bytes = run.bytes + w.size, updated = w.updated, status = w.status, ended = w.ended, wake_at = w.wake_at, summary = w.summary
 	FROM (
 		SELECT w.* FROM (
-			SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bool[], $7::timestamptz[], $8::bytea[], $9::text[], $10::bigint[],
-				$11::bigint[], $12::bigint[], $13::bigint[])
+			SELECT * FROM unnest($15::text[], $16::bigint[], $17::bigint[], $18::bigint[], $19::text[], $20::bool[], $21::timestamptz[], $22::bytea[], $23::text[], $24::bigint[],
+				$25::bigint[], $26::bigint[], $27::bigint[])
 				AS want(run_id, mark, next, updated, status, ended, wake_at, summary, node, size, epoch, last, was) ORDER BY run_id
 		) w, LATERAL (
 			SELECT FROM run r WHERE r.run_id = w.run_id AND r.last_id = w.last AND r.mark = w.was
 			AND (w.node IS NULL OR r.owner = w.node AND r.epoch = w.epoch) FOR NO KEY UPDATE
 		) held OFFSET 0
 	) w WHERE run.run_id = w.run_id RETURNING run.run_id, run.mark
-), ` + addEvents + `$14::text[], $15::bigint[], $16::bytea[]` + addCalls + `$17::text[], $18::bigint[], $19::bigint[], $20::bytea[]` + addMessages + `$21::text[], $22::bytea[], $23::bytea[], $24::bytea[]` +
-		addConversations + `$25::text[], $26::bigint[], $27::bytea[]` + moved
+` + addRows
 
-	// The parts after moved, which both statements have with different parameter numbers.
-	addEvents = `events AS (
-	INSERT INTO event (run_id, id, mark, body) SELECT run_id, id, mark, body FROM moved JOIN unnest(`
-	addCalls = `) AS e(run_id, id, body) USING (run_id)
+	// addRows adds the events, the model calls, the messages and the last messages of the runs in moved.
+	addRows = `), events AS (
+	INSERT INTO event (run_id, id, mark, body) SELECT run_id, id, mark, body
+	FROM moved JOIN unnest($1::text[], $2::bigint[], $3::bytea[]) AS e(run_id, id, body) USING (run_id)
 ), calls AS (
-	INSERT INTO model_call (run_id, event_id, time, summary) SELECT run_id, id, time, c.summary FROM moved JOIN unnest(`
-	addMessages = `) AS c(run_id, id, time, summary) USING (run_id)
+	INSERT INTO model_call (run_id, event_id, time, summary) SELECT run_id, id, time, c.summary
+	FROM moved JOIN unnest($4::text[], $5::bigint[], $6::bigint[], $7::bytea[]) AS c(run_id, id, time, summary) USING (run_id)
 	ON CONFLICT (run_id, event_id) DO UPDATE SET summary = excluded.summary
 ), messages AS (
-	INSERT INTO message (digest, previous, body) SELECT digest, previous, m.body FROM moved JOIN unnest(`
-	addConversations = `) AS m(run_id, digest, previous, body) USING (run_id) ORDER BY digest
+	INSERT INTO message (digest, previous, body) SELECT digest, previous, m.body
+	FROM moved JOIN unnest($8::text[], $9::bytea[], $10::bytea[], $11::bytea[]) AS m(run_id, digest, previous, body) USING (run_id) ORDER BY digest
 	ON CONFLICT (digest) DO NOTHING
 ), conversations AS (
-	INSERT INTO conversation (run_id, event_id, last) SELECT run_id, id, c.last FROM moved JOIN unnest(`
-	moved = `) AS c(run_id, id, last) USING (run_id)
+	INSERT INTO conversation (run_id, event_id, last) SELECT run_id, id, c.last
+	FROM moved JOIN unnest($12::text[], $13::bigint[], $14::bytea[]) AS c(run_id, id, last) USING (run_id)
 ) SELECT run_id FROM moved`
 )
 
@@ -97,7 +90,25 @@ func column[T any](batch []*request, value func(*request) T) []T {
 
 // arguments returns the arguments of beginStatement or moveStatement: one array per column.
 func arguments(batch []*request) []any {
-	args := []any{
+	eventRuns, eventIDs, bodies := []string{}, []int64{}, [][]byte{}
+	callRuns, callIDs, times, summaries := []string{}, []int64{}, []int64{}, [][]byte{}
+	messageRuns, digests, previous, messages := []string{}, [][]byte{}, [][]byte{}, [][]byte{}
+	lastRuns, lastIDs, lasts := []string{}, []int64{}, [][]byte{}
+	for _, r := range batch {
+		for i, body := range r.bodies {
+			eventRuns, eventIDs, bodies = append(eventRuns, r.runID), append(eventIDs, r.last+int64(i)+1), append(bodies, body)
+		}
+		for _, c := range r.calls {
+			callRuns, callIDs, times, summaries = append(callRuns, r.runID), append(callIDs, c.id), append(times, c.time), append(summaries, c.json)
+		}
+		for _, m := range r.messages {
+			messageRuns, digests, previous, messages = append(messageRuns, r.runID), append(digests, m.Digest), append(previous, m.Before), append(messages, m.Body)
+		}
+		for _, l := range r.lasts {
+			lastRuns, lastIDs, lasts = append(lastRuns, r.runID), append(lastIDs, l.event), append(lasts, l.digest)
+		}
+	}
+	args := []any{eventRuns, eventIDs, bodies, callRuns, callIDs, times, summaries, messageRuns, digests, previous, messages, lastRuns, lastIDs, lasts,
 		column(batch, func(r *request) string { return r.runID }),
 		column(batch, func(r *request) int64 { return r.mark }),
 		column(batch, func(r *request) int64 { return r.last + int64(len(r.bodies)) }),
@@ -132,26 +143,7 @@ func arguments(batch []*request) []any {
 			column(batch, func(r *request) int64 { return r.last }),
 			column(batch, func(r *request) int64 { return r.lastMark }))
 	}
-	// The columns of the events, the model calls, the messages and the conversations.
-	runIDs, ids, bodies := []string{}, []int64{}, [][]byte{}
-	callRuns, callIDs, times, rows := []string{}, []int64{}, []int64{}, [][]byte{}
-	messageRuns, digests, previous, messages := []string{}, [][]byte{}, [][]byte{}, [][]byte{}
-	lastRuns, lastIDs, lasts := []string{}, []int64{}, [][]byte{}
-	for _, r := range batch {
-		for _, m := range r.messages {
-			messageRuns, digests, previous, messages = append(messageRuns, r.runID), append(digests, m.Digest), append(previous, m.Before), append(messages, m.Body)
-		}
-		for _, l := range r.lasts {
-			lastRuns, lastIDs, lasts = append(lastRuns, r.runID), append(lastIDs, l.event), append(lasts, l.digest)
-		}
-		for i, body := range r.bodies {
-			runIDs, ids, bodies = append(runIDs, r.runID), append(ids, r.last+int64(i)+1), append(bodies, body)
-		}
-		for _, c := range r.calls {
-			callRuns, callIDs, times, rows = append(callRuns, r.runID), append(callIDs, c.id), append(times, c.time), append(rows, c.json)
-		}
-	}
-	return append(args, runIDs, ids, bodies, callRuns, callIDs, times, rows, messageRuns, digests, previous, messages, lastRuns, lastIDs, lasts)
+	return args
 }
 
 // by returns the claim of the request, or the zero value if it has none.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/lathe-run/lathe/remote"
 )
 
@@ -79,6 +80,7 @@ func (o *outbox[T]) deliver(stop <-chan struct{}, every time.Duration, send func
 	}
 }
 
+// pack returns the notifications as JSON arrays, each no larger than maxPayload.
 func pack[T comparable](set map[T]struct{}) (out []string) {
 	list := []byte{'['}
 	for n := range set {
@@ -105,7 +107,7 @@ func pack[T comparable](set map[T]struct{}) (out []string) {
 func (d *database) notify(channel string, lists []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
 	defer cancel()
-	_, _ = d.pool.Exec(ctx, `SELECT pg_notify($1, n) FROM (SELECT set_config('synchronous_commit', 'off', true)) quick, unnest($2::text[]) n`, channel, lists) // notifications may be lost
+	_, _ = d.pool.Exec(ctx, `SELECT pg_notify($1, n) FROM (SELECT set_config('synchronous_commit', 'off', true)) quick, unnest($2::text[]) n`, channel, lists)
 }
 
 // ofCalls is the suffix of the channel for notifications of calls.
@@ -161,9 +163,10 @@ func listen[T any](ctx context.Context, d *database, op, channel string, fn func
 		wait, cancel := context.WithTimeout(ctx, silence)
 		n, err := conn.WaitForNotification(wait)
 		cancel()
-		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !conn.IsClosed() {
-			ask, cancel := context.WithTimeout(ctx, connectTimeout)
-			err = conn.Ping(ask)
+		isSilent := ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !conn.IsClosed()
+		if isSilent {
+			ping, cancel := context.WithTimeout(ctx, connectTimeout)
+			err = conn.Ping(ping)
 			cancel()
 			if err == nil {
 				continue

@@ -18,21 +18,19 @@ func (q *callQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Du
 	if err != nil {
 		return lathe.CodeInvalidRequest.Wrap(op, err)
 	}
-	changed := false
-	err = q.retry(ctx, func(ctx context.Context) error {
-		if ttl <= 0 {
-			changed = true
-			_, err := q.pool.Exec(ctx, "DELETE FROM worker WHERE id = $1", w.ID)
+	if ttl <= 0 {
+		if err := q.exec(ctx, op, "DELETE FROM worker WHERE id = $1", w.ID); err != nil {
 			return err
 		}
-		// an expired worker counts as new
-		return q.pool.QueryRow(ctx, `WITH had AS (SELECT tools FROM worker WHERE id = $1 AND until > now())
-			INSERT INTO worker (id, fleet, tools, until) VALUES ($1, $2, $3, now() + $4 * interval '1 microsecond')
-			ON CONFLICT (id) DO UPDATE SET fleet = excluded.fleet, tools = excluded.tools, until = excluded.until,
-				since = CASE WHEN worker.until > now() THEN worker.since ELSE now() END
-			RETURNING (SELECT tools FROM had) IS DISTINCT FROM $3`, w.ID, w.Pool, tools, micros(ttl)).Scan(&changed)
-	})
-	if err != nil {
+		q.notifyCall(remote.Notification{})
+		return nil
+	}
+	var changed bool // an expired worker counts as new
+	if _, err := q.one(ctx, `WITH had AS (SELECT tools FROM worker WHERE id = $1 AND until > now())
+		INSERT INTO worker (id, fleet, tools, until) VALUES ($1, $2, $3, now() + $4 * interval '1 microsecond')
+		ON CONFLICT (id) DO UPDATE SET fleet = excluded.fleet, tools = excluded.tools, until = excluded.until,
+			since = CASE WHEN worker.until > now() THEN worker.since ELSE now() END
+		RETURNING (SELECT tools FROM had) IS DISTINCT FROM $3`, []any{w.ID, w.Pool, tools, micros(ttl)}, &changed); err != nil {
 		return failure(ctx, op, err)
 	}
 	if changed {

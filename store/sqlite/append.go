@@ -64,14 +64,16 @@ func (a *appendRows) encode(sum *store.Summary, events []event.Event) (err error
 		e.Time = e.Time.Round(0).UTC() // the form in which it is read
 		sum.Apply(&e)
 	}
-	for i := before; i < len(sum.Calls) && err == nil; i++ {
-		c := call{id: sum.Calls[i].EventID, time: sum.Calls[i].Time.UnixNano()}
-		c.summary, err = json.Marshal(&sum.Calls[i])
-		a.calls = append(a.calls, c)
+	changed := sum.Calls[before:]
+	for i := range changed {
+		c := &changed[i]
+		b, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		a.calls = append(a.calls, call{c.EventID, c.Time.UnixNano(), b})
 	}
-	if err == nil {
-		a.row, err = json.Marshal(&sum.Run)
-	}
+	a.row, err = json.Marshal(&sum.Run)
 	return err
 }
 
@@ -80,10 +82,11 @@ func (a *appendRows) write(ctx context.Context, tx querier) (int64, error) {
 	if a.sum == nil {
 		return a.end(ctx, tx)
 	}
-	switch moved, err := a.move(ctx, tx); {
-	case err != nil:
+	moved, err := a.move(ctx, tx)
+	if err != nil {
 		return 0, err
-	case moved == 0:
+	}
+	if !moved {
 		end, err := a.end(ctx, tx)
 		return end, cmp.Or(err, lathe.ErrConflict)
 	}
@@ -104,21 +107,23 @@ func (a *appendRows) write(ctx context.Context, tx querier) (int64, error) {
 	return a.sum.Run.LastID, nil
 }
 
-// move inserts or updates the row of the run if the log ends at last, and returns the number of changed rows.
-func (a *appendRows) move(ctx context.Context, tx querier) (int64, error) {
+// move inserts or updates the row of the run if the log ends at last, and reports whether it does.
+func (a *appendRows) move(ctx context.Context, tx querier) (moved bool, err error) {
 	r := &a.sum.Run
-	query, args := turnRun, []any{r.LastID, r.Updated.UnixNano(), a.row, a.run, a.last, r.Status}
+	var done sql.Result
 	switch {
 	case a.last == 0:
-		query, args = addRun, []any{a.run, r.LastID, r.Started.UnixNano(), r.Updated.UnixNano(), r.SessionID, r.Principal, r.Status, a.row}
-	case r.Status == a.status: // the index on the status need not be written
-		query, args = moveRun, args[:5]
+		done, err = tx.ExecContext(ctx, addRun, a.run, r.LastID, r.Started.UnixNano(), r.Updated.UnixNano(), r.SessionID, r.Principal, r.Status, a.row)
+	case r.Status == a.status:
+		done, err = tx.ExecContext(ctx, moveRun, r.LastID, r.Updated.UnixNano(), a.row, a.run, a.last)
+	default:
+		done, err = tx.ExecContext(ctx, moveRunStatus, r.LastID, r.Updated.UnixNano(), a.row, a.run, a.last, r.Status)
 	}
-	done, err := tx.ExecContext(ctx, query, args...)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	return done.RowsAffected()
+	n, err := done.RowsAffected()
+	return n > 0, err
 }
 
 // end returns the last ID of the log, and [lathe.ErrConflict] if it is not last.

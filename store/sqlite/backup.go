@@ -259,11 +259,16 @@ func copyPages(ctx context.Context, path, to string, opts *BackupOptions) error 
 		if err != nil {
 			return err
 		}
-		for more := true; more && err == nil; {
-			if err = ctx.Err(); err == nil {
-				more, err = b.Step(backupStep)
+		more := true
+		for more {
+			if err = ctx.Err(); err != nil {
+				break
 			}
-			if total := b.PageCount(); err == nil && opts != nil && opts.Progress != nil {
+			if more, err = b.Step(backupStep); err != nil {
+				break
+			}
+			if opts != nil && opts.Progress != nil {
+				total := b.PageCount()
 				opts.Progress(total-b.Remaining(), total)
 			}
 		}
@@ -290,7 +295,7 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 	if err := tx.QueryRowContext(ctx, "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()").Scan(&c.Bytes); err != nil {
 		return nil, err
 	}
-	if err := c.list(ctx, tx, fmt.Sprintf("PRAGMA integrity_check(%d)", maxFaults), "ok"); err != nil || len(c.Faults) > 0 {
+	if err := c.appendFaults(ctx, tx, fmt.Sprintf("PRAGMA integrity_check(%d)", maxFaults), "ok"); err != nil || len(c.Faults) > 0 {
 		return c, err // damaged tables are not counted
 	}
 	if err := c.checkSchema(ctx, tx); err != nil || len(c.Faults) > 0 {
@@ -306,7 +311,7 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 		queries = slices.Concat(queries, messageFaults)
 	}
 	for _, query := range queries {
-		if err := c.list(ctx, tx, fmt.Sprintf("SELECT * FROM (%s) LIMIT %d", query, maxFaults), ""); err != nil {
+		if err := c.appendFaults(ctx, tx, fmt.Sprintf("SELECT * FROM (%s) LIMIT %d", query, maxFaults), ""); err != nil {
 			return nil, err
 		}
 	}
@@ -333,16 +338,22 @@ var (
 	}
 )
 
-// list appends the rows of a query with one column to the faults, except rows with the text well.
-func (c *Contents) list(ctx context.Context, tx *sql.Tx, query, well string) error {
+// appendFaults appends the rows of a query with one column to the faults, except rows with the text intact.
+func (c *Contents) appendFaults(ctx context.Context, tx *sql.Tx, query, intact string) error {
 	return each(ctx, tx, func(scan scanner) error {
 		var text string
 		err := scan(&text)
-		if err == nil && text != well && len(c.Faults) < maxFaults {
-			c.Faults = append(c.Faults, text)
+		if err == nil && text != intact {
+			c.addFault(text)
 		}
 		return err
 	}, query)
+}
+
+func (c *Contents) addFault(text string) {
+	if len(c.Faults) < maxFaults {
+		c.Faults = append(c.Faults, text)
+	}
 }
 
 // syncFolder flushes the directory of a renamed file to the disk.

@@ -94,7 +94,7 @@ func (s *Store) Shrink(ctx context.Context) (bytes int64, err error) {
 	if err != nil || free*4 < before || free == 0 {
 		return 0, failure(ctx, op, err)
 	}
-	if _, err = s.write.ExecContext(ctx, "VACUUM"); err == nil {
+	if err = put(ctx, s.write, "VACUUM"); err == nil {
 		err = s.checkpoint(ctx)
 	}
 	if err != nil {

@@ -100,24 +100,26 @@ func (d *database) submit(ctx context.Context, do change) (int64, error) {
 func (d *database) serve() {
 	batch := make([]*request, 0, maxBatch)
 	for {
-		batch = batch[:0]
 		select {
 		case r := <-d.requests:
-			batch = append(batch, r)
+			d.commit(d.gather(append(batch[:0], r)))
 		case <-d.stop:
 			return
 		}
-	gather:
-		for len(batch) < maxBatch {
-			select {
-			case r := <-d.requests:
-				batch = append(batch, r)
-			default:
-				break gather
-			}
-		}
-		d.commit(batch)
 	}
+}
+
+// gather adds the requests that callers are sending to the batch.
+func (d *database) gather(batch []*request) []*request {
+	for len(batch) < maxBatch {
+		select {
+		case r := <-d.requests:
+			batch = append(batch, r)
+		default:
+			return batch
+		}
+	}
+	return batch
 }
 
 // carefulBatches is the number of batches with savepoints after one in which a request has failed.

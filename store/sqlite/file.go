@@ -103,9 +103,9 @@ func restrictLog(path string) error {
 type files struct {
 	mu      sync.Mutex
 	paths   []string
-	infos   []fs.FileInfo
-	gone    error // set once and never reset
-	failing bool  // the last write failed
+	infos   []fs.FileInfo // by the index of paths
+	gone    error         // set once and never reset
+	failing bool          // the last write failed
 }
 
 // watch records the files of the store.
@@ -124,10 +124,16 @@ func (f *files) watch(path string, l *lock) {
 func (f *files) check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i := 0; i < len(f.paths) && f.gone == nil; i++ {
-		info, err := os.Stat(f.paths[i])
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, f.infos[i]) {
-			f.gone = fmt.Errorf("%w: %s; restart with the file in its place", lathe.ErrStoreReplaced, f.paths[i])
+	if f.gone != nil {
+		return f.gone
+	}
+	for i, path := range f.paths {
+		info, err := os.Stat(path)
+		removed := errors.Is(err, fs.ErrNotExist)
+		replaced := err == nil && !os.SameFile(info, f.infos[i])
+		if removed || replaced {
+			f.gone = fmt.Errorf("%w: %s; restart with the file in its place", lathe.ErrStoreReplaced, path)
+			break
 		}
 	}
 	return f.gone
@@ -168,13 +174,18 @@ const (
 	codeOther   = 26 // the file is not a database
 )
 
-// cause wraps an SQLite error of the disk in the error that callers can test for.
-func cause(err error) error {
+// primaryCode returns the primary result code of an SQLite error; 0 for another error.
+func primaryCode(err error) int {
 	var e *driver.Error
 	if !errors.As(err, &e) {
-		return err
+		return 0
 	}
-	switch e.Code() & 0xff {
+	return e.Code() & 0xff
+}
+
+// cause wraps an SQLite error of the disk in the error that callers can test for.
+func cause(err error) error {
+	switch primaryCode(err) {
 	case codeFull:
 		return fmt.Errorf("%w: %w", lathe.ErrStoreFull, err)
 	case codeIOError:
@@ -196,18 +207,22 @@ func lockCode(err error) lathe.Code {
 
 // opening returns err, an error of opening a file, with the next step for the user if there is one.
 func opening(err error) error {
-	var e *driver.Error
-	var path *fs.PathError
+	code := primaryCode(err)
 	switch {
-	case errors.As(err, &e) && e.Code()&0xff == codeOther:
+	case code == codeOther:
 		return errors.New("the file is not an SQLite database: name another file")
-	case errors.As(err, &e) && e.Code()&0xff == codeFull, errors.Is(err, syscall.ENOSPC):
+	case code == codeFull, errors.Is(err, syscall.ENOSPC):
 		return fmt.Errorf("the disk is full: free space, or name a file on another disk (%w)", err)
-	case !errors.As(err, &path):
+	}
+	var path *fs.PathError
+	if !errors.As(err, &path) {
+		return err
+	}
+	switch folder := filepath.Dir(path.Path); {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no folder %s: create it, or name a file in another folder (%w)", filepath.Dir(path.Path), err)
+		return fmt.Errorf("there is no folder %s: create it, or name a file in another folder (%w)", folder, err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("this user may not write in the folder %s: change that, or name a file in another folder (%w)", filepath.Dir(path.Path), err)
+		return fmt.Errorf("this user may not write in the folder %s: change that, or name a file in another folder (%w)", folder, err)
 	}
 	return err
 }

@@ -70,8 +70,10 @@ func (r *rows) Balances(accounts []store.Account) ([]store.Balance, error) {
 func (r *rows) Book(k *store.UsageKey, by store.Balance, c *store.Counts) error {
 	for _, a := range k.Accounts() {
 		if err := r.put(`INSERT INTO ledger_balance (kind, name, period, spent_nanos, spent_tokens, reserved_nanos, reserved_tokens)
-			VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, name, period) DO UPDATE SET spent_nanos = min(spent_nanos, 8000000000000000000) + excluded.spent_nanos,
-			spent_tokens = min(spent_tokens, 8000000000000000000) + excluded.spent_tokens, reserved_nanos = reserved_nanos + excluded.reserved_nanos,
+			VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, name, period) DO UPDATE SET
+			spent_nanos = min(spent_nanos, 8000000000000000000) + excluded.spent_nanos,
+			spent_tokens = min(spent_tokens, 8000000000000000000) + excluded.spent_tokens,
+			reserved_nanos = reserved_nanos + excluded.reserved_nanos,
 			reserved_tokens = reserved_tokens + excluded.reserved_tokens`,
 			a.Kind, a.Name, a.Period, by.SpentNanos, by.SpentTokens, by.ReservedNanos, by.ReservedTokens); err != nil {
 			return err
@@ -85,10 +87,16 @@ func (r *rows) Book(k *store.UsageKey, by store.Balance, c *store.Counts) error 
 		args = append(args, *p)
 	}
 	return r.put(`INSERT INTO ledger_usage (day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, key, team, model) DO UPDATE SET calls = calls + excluded.calls,
-		estimated = estimated + excluded.estimated, unpriced = unpriced + excluded.unpriced, input_tokens = min(input_tokens, 8000000000000000000) + excluded.input_tokens,
-		cached_tokens = min(cached_tokens, 8000000000000000000) + excluded.cached_tokens, cache_write_tokens = min(cache_write_tokens, 8000000000000000000) + excluded.cache_write_tokens,
-		output_tokens = min(output_tokens, 8000000000000000000) + excluded.output_tokens, tokens = min(tokens, 8000000000000000000) + excluded.tokens, nanos = min(nanos, 8000000000000000000) + excluded.nanos`, args...)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, key, team, model) DO UPDATE SET
+		calls = calls + excluded.calls,
+		estimated = estimated + excluded.estimated,
+		unpriced = unpriced + excluded.unpriced,
+		input_tokens = min(input_tokens, 8000000000000000000) + excluded.input_tokens,
+		cached_tokens = min(cached_tokens, 8000000000000000000) + excluded.cached_tokens,
+		cache_write_tokens = min(cache_write_tokens, 8000000000000000000) + excluded.cache_write_tokens,
+		output_tokens = min(output_tokens, 8000000000000000000) + excluded.output_tokens,
+		tokens = min(tokens, 8000000000000000000) + excluded.tokens,
+		nanos = min(nanos, 8000000000000000000) + excluded.nanos`, args...)
 }
 
 const (

@@ -54,23 +54,27 @@ func readMessages(ctx context.Context, tx *sql.Tx, last []byte) ([][]byte, error
 	return conversation.Chain(last, read)
 }
 
-// addMessages stores the messages that are not stored yet. If a message is stored, the ones before it are.
+// addMessages stores the messages that are not stored yet. If a message is stored, the ones before it are, so a binary search finds the first
+// one that is not.
 func addMessages(ctx context.Context, tx querier, messages []conversation.Message) error {
 	var failed error
-	// The stored ones are a prefix: stored is its length.
-	stored := sort.Search(len(messages), func(i int) bool {
+	stored := sort.Search(len(messages), func(i int) (isMissing bool) {
 		var one int
 		err := tx.QueryRowContext(ctx, hasMessage, messages[i].Digest).Scan(&one)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			failed = err
 		}
-		return err != nil // message i is not stored
+		return err != nil
 	})
-	for i := stored; i < len(messages) && failed == nil; i++ {
-		m := &messages[i]
-		failed = put(ctx, tx, addMessage, m.Digest, orNull(m.Before), m.Body)
+	if failed != nil {
+		return failed
 	}
-	return failed
+	for _, m := range messages[stored:] {
+		if err := put(ctx, tx, addMessage, m.Digest, orNull(m.Before), m.Body); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // orNull returns the argument for a value; NULL for nil.

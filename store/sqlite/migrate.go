@@ -24,6 +24,7 @@ var schema = migrate.Schema{
 // The versions of the schema that added tables which a file that is open for reading only may lack.
 const (
 	signalsVersion  = 2
+	goneVersion     = 4
 	requestsVersion = 7
 	ledgerVersion   = 9
 	messagesVersion = 11 // messages that are stored apart from the events
@@ -94,10 +95,7 @@ func (d *database) migrate(ctx context.Context) error {
 	}
 	var mode string
 	var sync int
-	if err := d.write.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
-		return err
-	}
-	if err := d.write.QueryRowContext(ctx, "PRAGMA synchronous").Scan(&sync); err != nil {
+	if err := d.write.QueryRowContext(ctx, "SELECT journal_mode, synchronous FROM pragma_journal_mode, pragma_synchronous").Scan(&mode, &sync); err != nil {
 		return err
 	}
 	if mode != "wal" || sync < 2 {

@@ -20,22 +20,17 @@ func (c *Contents) checkSchema(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	note := func(format, name string) {
-		if len(c.Faults) < maxFaults {
-			c.Faults = append(c.Faults, fmt.Sprintf(format, name))
-		}
-	}
 	for _, name := range slices.Sorted(maps.Keys(has)) {
 		switch text, known := want[name]; {
 		case !known:
-			note("the %.200s is no part of a store", name)
+			c.addFault(fmt.Sprintf("the %.200s is no part of a store", name))
 		case text != has[name]:
-			note("the %s is not that of a store", name)
+			c.addFault("the " + name + " is not that of a store")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if _, found := has[name]; !found {
-			note("the %s is missing", name)
+			c.addFault("the " + name + " is missing")
 		}
 	}
 	return nil

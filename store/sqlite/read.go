@@ -28,10 +28,10 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 			switch {
 			case errors.Is(err, sql.ErrNoRows):
 				return s.missing(ctx, tx, runID)
-			case err == nil && (after < 0 || after > log.Run.LastID):
-				return lathe.ErrNotFound
 			case err != nil:
 				return err
+			case after < 0 || after > log.Run.LastID:
+				return lathe.ErrNotFound
 			}
 			return each(ctx, tx, func(scan scanner) error {
 				e, err := scanEvent(&log, scan, func(last []byte) ([][]byte, error) { return readMessages(ctx, tx, last) })

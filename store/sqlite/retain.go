@@ -21,38 +21,46 @@ const (
 )
 
 // This file removes runs: those that a caller names, and the oldest ended ones if retention limits the age or the size. The table gone has a
-// record of each run that retention has removed, for [store.GoneError]. A parameter where is the SQL condition that selects rows, and arg or
-// args are the values of its placeholders.
+// record of each run that retention has removed, for [store.GoneError].
+
+// The columns by whose value runs are deleted.
+const (
+	runColumn       = "run_id"
+	sessionColumn   = "session_id"
+	principalColumn = "principal"
+)
 
 // Delete implements [store.Store]. After it returns, no file of the store contains the run.
 func (s *Store) Delete(ctx context.Context, runID string) error {
-	return s.remove(ctx, "run_id = ?", runID, "gone", "run")
+	return s.remove(ctx, runColumn, runID)
 }
 
-// DeleteSession implements [store.Retainer]. The table gone has no sessions.
+// DeleteSession implements [store.Retainer].
 func (s *Store) DeleteSession(ctx context.Context, sessionID string) error {
-	return s.remove(ctx, "session_id = ? AND session_id <> ''", sessionID, "run")
+	return s.remove(ctx, sessionColumn, sessionID)
 }
 
 // DeletePrincipal implements [store.Retainer].
 func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
-	return s.remove(ctx, "principal = ? AND principal <> ''", principal, "gone", "run")
+	return s.remove(ctx, principalColumn, principal)
 }
 
-// remove deletes the runs that where selects from tables, which are run alone or gone and run.
-func (s *Store) remove(ctx context.Context, where string, arg any, tables ...string) error {
+// remove deletes the runs that have the value in the column, and their records in the tables gone and request. It deletes nothing for "".
+func (s *Store) remove(ctx context.Context, column, value string) error {
+	where := column + " = ? AND " + column + " <> ''"
 	_, err := s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
-		for _, table := range tables {
-			if err := put(ctx, tx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM "+table+" WHERE "+where+")", arg); err != nil {
+		if column != sessionColumn { // the table gone has no sessions
+			if err := put(ctx, tx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM gone WHERE "+where+")", value); err != nil {
 				return 0, err
 			}
-			if table == "gone" {
-				if err := put(ctx, tx, "DELETE FROM gone WHERE "+where, arg); err != nil {
-					return 0, err
-				}
+			if err := put(ctx, tx, "DELETE FROM gone WHERE "+where, value); err != nil {
+				return 0, err
 			}
 		}
-		return s.drop(ctx, tx, where, arg)
+		if err := put(ctx, tx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM run WHERE "+where+")", value); err != nil {
+			return 0, err
+		}
+		return s.drop(ctx, tx, where, value)
 	})
 	if err == nil {
 		err = s.checkpoint(ctx)
@@ -60,7 +68,8 @@ func (s *Store) remove(ctx context.Context, where string, arg any, tables ...str
 	return failure(ctx, "sqlite: delete", err)
 }
 
-// drop deletes the rows of the runs that where selects, and returns the number of runs.
+// drop deletes the rows of the runs that meet the SQL condition where, in which args are the values of the placeholders. It returns the number
+// of runs.
 func (s *Store) drop(ctx context.Context, tx querier, where string, args ...any) (int64, error) {
 	ofRuns := "run_id IN (SELECT run_id FROM run WHERE " + where + ")"
 	lastMessages, err := deleteReferences(ctx, tx, ofRuns, args...)
@@ -140,7 +149,7 @@ func (s *Store) retireOldest(ctx context.Context, before int64) (int64, error) {
 
 // missing returns a [store.GoneError] if retention has removed the run, and [lathe.ErrNotFound] if not.
 func (s *Store) missing(ctx context.Context, tx *sql.Tx, runID string) error {
-	if s.schema < 4 {
+	if s.schema < goneVersion { // a read-only file of an earlier version
 		return lathe.ErrNotFound
 	}
 	e := &store.GoneError{RunID: runID}

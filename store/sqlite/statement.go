@@ -12,10 +12,10 @@ const (
 	lastEvent = "SELECT last_id FROM run WHERE run_id = ?"
 	addEvent  = "INSERT INTO event (run_id, id, body) VALUES (?, ?, ?)"
 	addRun    = "INSERT INTO run (run_id, last_id, started, updated, session_id, principal, status, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING"
-	// moveRun and turnRun update a run whose log ends at ?5. Only turnRun changes the status, and so its index.
-	moveRun = "UPDATE run SET last_id = ?1, updated = ?2, summary = ?3 WHERE run_id = ?4 AND last_id = ?5"
-	turnRun = "UPDATE run SET last_id = ?1, updated = ?2, summary = ?3, status = ?6 WHERE run_id = ?4 AND last_id = ?5"
-	addCall = `INSERT INTO model_call (run_id, event_id, time, summary) VALUES (?, ?, ?, ?)
+	// moveRun and moveRunStatus update a run whose log ends at ?5. Only moveRunStatus changes the status, and so writes the index on it.
+	moveRun       = "UPDATE run SET last_id = ?1, updated = ?2, summary = ?3 WHERE run_id = ?4 AND last_id = ?5"
+	moveRunStatus = "UPDATE run SET last_id = ?1, updated = ?2, summary = ?3, status = ?6 WHERE run_id = ?4 AND last_id = ?5"
+	addCall       = `INSERT INTO model_call (run_id, event_id, time, summary) VALUES (?, ?, ?, ?)
 		ON CONFLICT (run_id, event_id) DO UPDATE SET summary = excluded.summary`
 	addConversation = "INSERT INTO conversation (run_id, event_id, last) VALUES (?, ?, ?)"
 	hasMessage      = "SELECT 1 FROM message WHERE digest = ?"
@@ -34,7 +34,7 @@ type statements map[string]*sql.Stmt
 // prepare prepares the statements. They are closed with the file.
 func (d *database) prepare(ctx context.Context) error {
 	d.prepared = statements{}
-	for _, query := range []string{lastEvent, addEvent, addRun, moveRun, turnRun, addCall, addConversation, hasMessage, addMessage, findRequest, addRequest, forgetRequests, setPoint, releasePoint} {
+	for _, query := range []string{lastEvent, addEvent, addRun, moveRun, moveRunStatus, addCall, addConversation, hasMessage, addMessage, findRequest, addRequest, forgetRequests, setPoint, releasePoint} {
 		st, err := d.write.PrepareContext(ctx, query)
 		if err != nil {
 			return err

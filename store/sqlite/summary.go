@@ -42,7 +42,7 @@ func (s *Store) summary(ctx context.Context, runID string, last int64) (*store.S
 	return sum, s.snapshot(ctx, func(tx *sql.Tx) error { return summarize(ctx, tx, sum, s.events(), runID, last) })
 }
 
-// summarize applies the events of the run up to last.
+// summarize applies the events of the run up to last to s. query is selectEvents or selectBodies.
 func summarize(ctx context.Context, tx *sql.Tx, s *store.Summary, query, runID string, last int64) error {
 	log := conversation.Log{Run: store.RunSummary{RunID: runID}}
 	return each(ctx, tx, func(scan scanner) error {
@@ -54,6 +54,7 @@ func summarize(ctx context.Context, tx *sql.Tx, s *store.Summary, query, runID s
 	}, query+" WHERE event.run_id = ? AND id <= ? ORDER BY id", runID, last)
 }
 
+// put adds the summary of a running run after an append. If there are too many, it first removes all others: they can be read again.
 func (m *summaries) put(runID string, s *store.Summary) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

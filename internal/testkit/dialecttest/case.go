@@ -64,6 +64,13 @@ func readCase(name, data string) (Case, error) {
 	if files["options"] == "" {
 		return c, nil
 	}
+	var err error
+	c.Options, err = readOptions(files["options"])
+	return c, err
+}
+
+// readOptions reads the file options of a case.
+func readOptions(text string) (dialect.Options, error) {
 	var o struct {
 		Tools      []json.RawMessage `json:"tools"`
 		Prefix     string            `json:"prefix"`
@@ -72,12 +79,12 @@ func readCase(name, data string) (Case, error) {
 		BareCalls  bool              `json:"bare_calls"`
 		StartsOpen bool              `json:"thinking_starts_open"`
 	}
-	dec := json.NewDecoder(strings.NewReader(files["options"]))
+	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&o); err != nil {
-		return c, fmt.Errorf("options: %w", err)
+		return dialect.Options{}, fmt.Errorf("options: %w", err)
 	}
-	c.Options = dialect.Options{Prefix: o.Prefix, MaxPayloadBytes: o.MaxPayload, AllowDeprecatedSyntax: o.Deprecated, BareCalls: o.BareCalls, ThinkingStartsOpen: o.StartsOpen}
+	out := dialect.Options{Prefix: o.Prefix, MaxPayloadBytes: o.MaxPayload, AllowDeprecatedSyntax: o.Deprecated, BareCalls: o.BareCalls, ThinkingStartsOpen: o.StartsOpen}
 	for _, raw := range o.Tools {
 		var tool struct {
 			Name   string          `json:"name"`
@@ -87,11 +94,11 @@ func readCase(name, data string) (Case, error) {
 			raw = json.RawMessage(`{"name":` + string(raw) + `}`)
 		}
 		if err := json.Unmarshal(raw, &tool); err != nil {
-			return c, fmt.Errorf("tools: %w", err)
+			return out, fmt.Errorf("tools: %w", err)
 		}
-		c.Options.Tools = append(c.Options.Tools, &lathe.ToolSpec{Name: tool.Name, Schema: tool.Schema})
+		out.Tools = append(out.Tools, &lathe.ToolSpec{Name: tool.Name, Schema: tool.Schema})
 	}
-	return c, nil
+	return out, nil
 }
 
 // txtar reads an archive: a comment, and files behind lines of the form `-- name --`.

@@ -69,103 +69,122 @@ func incomplete(deltas []lathe.Delta) bool {
 		return false
 	}
 	d := deltas[len(deltas)-1]
-	if d.Kind == lathe.DeltaCallEnd && d.Incomplete && len(deltas) > 1 && deltas[len(deltas)-2].Kind == lathe.DeltaParseError {
+	endsIncomplete := d.Kind == lathe.DeltaCallEnd && d.Incomplete
+	if endsIncomplete && len(deltas) > 1 && deltas[len(deltas)-2].Kind == lathe.DeltaParseError { // the end belongs to the error
 		d = deltas[len(deltas)-2]
+		endsIncomplete = false
 	}
-	return d.Kind == lathe.DeltaCallEnd && d.Incomplete || d.Kind == lathe.DeltaParseError && d.Code == lathe.CodeIncompleteCall
+	return endsIncomplete || d.Kind == lathe.DeltaParseError && d.Code == lathe.CodeIncompleteCall
 }
 
 // Check proves on one text what holds for every parser: the deltas do not depend on the cuts (every cut into two, byte by byte,
-// 100 random ones; fewer unless every test runs); the text may end anywhere, and loses nothing; nothing is said that is not
+// 100 random ones; fewer unless every test runs); the text may end anywhere, and loses nothing; the parser emits no text that is not
 // in the prefix and the text, in their order. It returns the deltas.
 func Check(t testing.TB, newParser func() dialect.Parser, prefix, text string) []lathe.Delta {
 	t.Helper()
 	p := newParser()
 	deltas := parse(t, p, text, nil)
-	whole, shown := Join(deltas), readable(deltas)
-	want := Format(whole)
-	if rest := afterText(prefix+text, textOf(whole, p)); rest != "" {
-		t.Errorf("text %q: the parser says what the text does not, from %q on\n%s", text, rest, want)
+	s := &subject{t: t, newParser: newParser, prefix: prefix, text: text, deltas: Join(deltas), readable: readable(deltas)}
+	emitted := textOf(s.deltas, p)
+	if rest := afterText(prefix+text, emitted); rest != "" {
+		t.Errorf("text %q: the parser says what the text does not, from %q on\n%s", text, rest, Format(s.deltas))
 	}
-	differs := func(deltas []lathe.Delta, cuts []int) bool {
-		t.Helper()
-		// Most are equal, and text is written only to compare those that are not.
-		if joined := Join(deltas); !slices.Equal(joined, whole) && Format(joined) != want {
-			t.Errorf("text %q cut at %v:\n got:\n%s\nwant, as for the whole:\n%s", text, cuts, Format(joined), want)
-			return true
-		}
-		if got := readable(deltas); got != shown {
-			t.Errorf("text %q cut at %v: users see %q, and of the whole %q", text, cuts, got, shown)
-			return true
-		}
-		return false
-	}
-	end := ending{t: t, newParser: newParser, prefix: prefix, deltas: whole, swallowed: weight(prefix+text) - weight(textOf(whole, p)), failed: failed(whole)}
-	step := 1
-	if len(text) > 200 && !testdata.All() {
-		step = 3
-	}
-	for i, same := 0, true; i < len(text); i += step {
-		p := newParser()
-		var deltas []lathe.Delta
-		if i > 0 {
-			deltas = p.Append(nil, text[:i])
-		}
-		end.check(text[:i], deltas)
-		if same && i > 0 {
-			same = !differs(flush(t, p, p.Append(deltas, text[i:]), text, []int{i}), []int{i})
-		}
-	}
-	each := make([]int, 0, len(text))
+	s.markup = weight(prefix+text) - weight(emitted)
+	s.checkPrefixes()
+	everyByte := make([]int, 0, len(text))
 	for i := 1; i < len(text); i++ {
-		each = append(each, i)
+		everyByte = append(everyByte, i)
 	}
-	differs(parse(t, newParser(), text, each), each)
+	s.checkCuts(everyByte)
 	random := rand.New(rand.NewPCG(20261120, uint64(len(text))))
 	for range testdata.Cases(100) {
-		cuts := randomCuts(random, len(text))
-		if differs(parse(t, newParser(), text, cuts), cuts) {
+		if !s.checkCuts(randomCuts(random, len(text))) {
 			break
 		}
 	}
-	return whole
+	return s.deltas
 }
 
-// An ending checks what a parser returns for a text that ends early.
-type ending struct {
-	t         testing.TB
-	newParser func() dialect.Parser
-	prefix    string
-	deltas    []lathe.Delta // of the whole text
-	swallowed int           // bytes of the whole text that are in none of its deltas
-	failed    bool          // a call of the whole text could not be read
+// A subject is a text that Check checks, with what a parser returns for the whole of it.
+type subject struct {
+	t            testing.TB
+	newParser    func() dialect.Parser
+	prefix, text string
+	deltas       []lathe.Delta // joined
+	readable     string
+	markup       int // number of bytes that are in none of the deltas
 }
 
-// check fails the test unless a text that ends early yields the deltas of the whole text, up to its last words, and loses no
+// checkCuts parses the text in pieces that end at the cuts, and reports whether the deltas are those of the whole.
+func (s *subject) checkCuts(cuts []int) bool {
+	s.t.Helper()
+	return s.equals(parse(s.t, s.newParser(), s.text, cuts), cuts)
+}
+
+// equals reports whether the deltas of the text in pieces are those of the whole, and fails the test if not.
+func (s *subject) equals(deltas []lathe.Delta, cuts []int) bool {
+	s.t.Helper()
+	// Most are equal, and text is written only to compare those that are not.
+	if joined := Join(deltas); !slices.Equal(joined, s.deltas) && Format(joined) != Format(s.deltas) {
+		s.t.Errorf("text %q cut at %v:\n got:\n%s\nwant, as for the whole:\n%s", s.text, cuts, Format(joined), Format(s.deltas))
+		return false
+	}
+	if got := readable(deltas); got != s.readable {
+		s.t.Errorf("text %q cut at %v: users see %q, and of the whole %q", s.text, cuts, got, s.readable)
+		return false
+	}
+	return true
+}
+
+// checkPrefixes checks each prefix of the text as a text that ends early, and the text cut after the prefix.
+func (s *subject) checkPrefixes() {
+	s.t.Helper()
+	step := 1
+	if len(s.text) > 200 && !testdata.All() {
+		step = 3
+	}
+	equal := true // after the first difference no more are reported
+	for i := 0; i < len(s.text); i += step {
+		p := s.newParser()
+		var deltas []lathe.Delta
+		if i > 0 {
+			deltas = p.Append(nil, s.text[:i])
+		}
+		s.checkEnd(s.text[:i], deltas)
+		if equal && i > 0 {
+			cuts := []int{i}
+			equal = s.equals(flush(s.t, p, p.Append(deltas, s.text[i:]), s.text, cuts), cuts)
+		}
+	}
+}
+
+// checkEnd fails the test unless a text that ends early yields the deltas of the whole text, up to its last words, and loses no
 // bytes. before are the deltas of a parser that has not read the end.
-func (e *ending) check(text string, before []lathe.Delta) {
-	t := e.t
+func (s *subject) checkEnd(text string, before []lathe.Delta) {
+	t := s.t
 	t.Helper()
-	p := e.newParser()
+	p := s.newParser()
 	ended := textOf(Parse(t, p, text), p)
-	if rest := afterText(e.prefix+text, ended); rest != "" {
+	if rest := afterText(s.prefix+text, ended); rest != "" {
 		t.Errorf("text %q: the parser says what the text does not, from %q on", text, rest)
 	}
-	// What a text that is read without a fault swallows is markup, and its beginning has no more of it.
-	if swallowed := weight(e.prefix+text) - weight(ended); swallowed > e.swallowed && !e.failed {
-		t.Errorf("text %q: %d bytes are not said, want at most %d: %q", text, swallowed, e.swallowed, ended)
+	// In a text that is read without a fault, the bytes in no delta are markup, and a prefix has no more of it.
+	if lost := weight(s.prefix+text) - weight(ended); lost > s.markup && !failed(s.deltas) {
+		t.Errorf("text %q: %d bytes are not said, want at most %d: %q", text, lost, s.markup, ended)
 	}
 	before = Join(before)
 	for i, d := range before {
-		switch {
-		case i >= len(e.deltas):
-		case pieced(d.Kind) && i == len(before)-1 && d.Kind == e.deltas[i].Kind && strings.HasPrefix(e.deltas[i].Text, d.Text):
-			continue
-		case d == e.deltas[i]:
+		isLast := i == len(before)-1
+		if i < len(s.deltas) && (d == s.deltas[i] || isLast && begins(d, s.deltas[i])) {
 			continue
 		}
-		t.Fatalf("text %q says too early:\n%s\nthe whole says:\n%s", text, Format(before), Format(e.deltas))
+		t.Fatalf("text %q says too early:\n%s\nthe whole says:\n%s", text, Format(before), Format(s.deltas))
 	}
+}
+
+// begins reports whether d is the beginning of the text of a longer delta.
+func begins(d, longer lathe.Delta) bool {
+	return pieced(d.Kind) && d.Kind == longer.Kind && strings.HasPrefix(longer.Text, d.Text)
 }
 
 // weight counts the bytes of s that cannot merely stand between two calls.
@@ -184,7 +203,7 @@ func failed(deltas []lathe.Delta) bool {
 	return slices.ContainsFunc(deltas, func(d lathe.Delta) bool { return d.Kind == lathe.DeltaParseError })
 }
 
-// afterText returns what is left of said when its bytes are looked for in text, in order.
+// afterText returns what is left of emitted when its bytes are looked for in text, in order.
 func afterText(text, emitted string) string {
 	for i := 0; i < len(text) && emitted != ""; i++ {
 		if text[i] == emitted[0] {

@@ -11,22 +11,32 @@ import (
 // Join makes neighbouring pieces of one kind (and one call) into one delta.
 func Join(deltas []lathe.Delta) []lathe.Delta {
 	var out []lathe.Delta
-	for i := 0; i < len(deltas); {
-		d := deltas[i]
-		n := i + 1
-		if pieced(d.Kind) {
-			var b strings.Builder
-			for n = i; n < len(deltas) && deltas[n].Kind == d.Kind && deltas[n].Index == d.Index; n++ {
-				b.WriteString(deltas[n].Text)
+	for len(deltas) > 0 {
+		d, n := deltas[0], pieces(deltas)
+		if n > 1 {
+			var text strings.Builder
+			for _, piece := range deltas[:n] {
+				text.WriteString(piece.Text)
 			}
-			d.Text = b.String()
+			d.Text = text.String()
 		}
 		out = append(out, d)
-		i = n
+		deltas = deltas[n:]
 	}
 	return out
 }
 
+// pieces returns the number of deltas that the first delta and its continuations are.
+func pieces(deltas []lathe.Delta) int {
+	first := deltas[0]
+	n := 1
+	for pieced(first.Kind) && n < len(deltas) && deltas[n].Kind == first.Kind && deltas[n].Index == first.Index {
+		n++
+	}
+	return n
+}
+
+// pieced reports whether a text of this kind may come in several deltas.
 func pieced(k lathe.DeltaKind) bool {
 	switch k {
 	case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary, lathe.DeltaCallArgs:
@@ -110,12 +120,17 @@ func Verify(whole []lathe.Delta) error {
 			}
 			open = open && d.Kind == lathe.DeltaCallArgs
 		case lathe.DeltaParseError:
+			callIndex := -1 // of the open call
+			if open {
+				callIndex = calls - 1
+			}
+			endsCall := i+1 < len(whole) && whole[i+1].Kind == lathe.DeltaCallEnd && whole[i+1].Incomplete
 			switch {
-			case open != (d.Index >= 0) || open && d.Index != calls-1:
+			case d.Index != callIndex && (open || d.Index >= 0):
 				err = fmt.Errorf("error with index %d", d.Index)
 			case d.Code == "" || len(d.Text) > 200 || d.Bytes < len(d.Text):
 				err = fmt.Errorf("error %q of %d bytes with an excerpt of %d", d.Code, d.Bytes, len(d.Text))
-			case open && (i+1 == len(whole) || whole[i+1].Kind != lathe.DeltaCallEnd || !whole[i+1].Incomplete):
+			case open && !endsCall:
 				err = fmt.Errorf("the call that was taken back is not ended as incomplete")
 			}
 		default:
@@ -131,21 +146,21 @@ func Verify(whole []lathe.Delta) error {
 	return nil
 }
 
-// textOf returns all that the deltas say of the text: text, argument text, in order. What was said
-// as arguments of a call that was taken back has been said again as text, and is left out; and so
-// are arguments that p itself wrote.
+// textOf returns the text that the deltas contain, in order, arguments included. It leaves out the arguments of a call that ended with an error,
+// because the error repeats them as text, and arguments that p has written itself.
 func textOf(deltas []lathe.Delta, p dialect.Parser) string {
 	w, ok := p.(dialect.ArgumentWriter)
-	written := ok && w.WritesArguments()
-	taken := map[int]bool{}
+	ownArguments := ok && w.WritesArguments()
+	failed := map[int]bool{} // by the index of the call
 	for _, d := range deltas {
 		if d.Kind == lathe.DeltaParseError && d.Index >= 0 {
-			taken[d.Index] = true
+			failed[d.Index] = true
 		}
 	}
 	var b strings.Builder
 	for _, d := range deltas {
-		if pieced(d.Kind) && (d.Kind != lathe.DeltaCallArgs || !written && !taken[d.Index]) {
+		leftOut := d.Kind == lathe.DeltaCallArgs && (ownArguments || failed[d.Index])
+		if pieced(d.Kind) && !leftOut {
 			b.WriteString(d.Text)
 		}
 	}

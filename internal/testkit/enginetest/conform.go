@@ -87,14 +87,14 @@ func (sc *scenario) runIn(t *testing.T, opts *ConformOptions) (events string) {
 	return events
 }
 
-// An execution executes one scenario as the client of its runs.
+// An execution executes one scenario as the client of its runs. start begins the next run; the other methods are about the last one.
 type execution struct {
 	*testing.T
 	environment *Environment
 	engine      Engine
 	runs        []RunLog
 	id          string      // of the last run
-	state       *loop.State // as Await returned it
+	state       *loop.State // of the last run, as Await returned it
 	unordered   bool        // calls run in parallel, and the order of their events differs each time
 }
 
@@ -170,37 +170,35 @@ func resultCode(r lathe.ToolResult) string {
 	return string(r.Code)
 }
 
-// deeds returns how often a call was executed. All its executions have the same idempotency key, which no other call has.
-func (p *execution) deeds(callID string) int {
+// countDeeds returns how often a call was executed. All its executions have the same idempotency key, which no other call has.
+func (p *execution) countDeeds(callID string) int {
 	p.Helper()
 	key, n := "", 0
-	for _, d := range p.environment.world.made(p.id) {
+	for _, d := range p.environment.world.deedsOf(p.id) {
 		switch {
 		case d.Key == "":
 			p.Errorf("%s has no idempotency key", d.CallID)
 		case d.CallID == callID:
-			key, n = d.Key, n+1
+			key = d.Key
+			n++
 		}
 	}
-	for _, d := range p.environment.world.made("") {
-		if (d.RunID != p.id || d.CallID != callID) && d.Key == key && n > 0 {
+	if n == 0 {
+		return 0
+	}
+	for _, d := range p.environment.world.allDeeds() {
+		isOther := d.RunID != p.id || d.CallID != callID
+		if isOther && d.Key == key {
 			p.Errorf("%s and %s have one idempotency key", callID, d.CallID)
 		}
 	}
 	return n
 }
 
-// made returns the executions of the tools of a run, or of all runs if runID is "".
-func (w *World) made(runID string) []Deed {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(w.deeds), func(d Deed) bool { return runID != "" && d.RunID != runID })
-}
-
 // check checks the history of the scenario and returns the events of its runs.
 func (p *execution) check() string {
 	p.Helper()
-	h := &History{Deeds: p.environment.world.made(""), Tools: map[string]Tool{}}
+	h := &History{Deeds: p.environment.world.allDeeds(), Tools: map[string]Tool{}}
 	for name, effect := range environmentEffects {
 		h.Tools[name] = Tool{Effect: effect, Asks: asks(name)}
 	}
@@ -272,26 +270,28 @@ func strip(v any) any {
 	return v
 }
 
-// difference returns the first lines in which two logs differ.
+// difference describes the first line in which two different logs differ.
 func difference(want, got string) string {
-	a, b := strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n")
-	for i := range max(len(a), len(b)) {
-		line := func(all []string) string {
-			if i < len(all) && all[i] != "" {
-				return all[i]
-			}
-			return "(the log ends)\n"
-		}
-		if line(a) != line(b) {
-			from := 0
-			for from < min(len(line(a)), len(line(b))) && line(a)[from] == line(b)[from] {
-				from++
-			}
-			part := func(s string) string { return s[max(0, from-100):min(len(s), from+300)] }
-			return fmt.Sprintf("event %d, wanted\n%s\nand got\n%s\nof these events\n%s", i+1, part(line(a)), part(line(b)), types(got))
-		}
+	wantLines, gotLines := strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n")
+	i := 0
+	for i < max(len(wantLines), len(gotLines)) && lineAt(wantLines, i) == lineAt(gotLines, i) {
+		i++
 	}
-	return "(nothing)"
+	a, b := lineAt(wantLines, i), lineAt(gotLines, i)
+	from := 0
+	for from < min(len(a), len(b)) && a[from] == b[from] {
+		from++
+	}
+	excerpt := func(line string) string { return line[max(0, from-100):min(len(line), from+300)] }
+	return fmt.Sprintf("event %d, wanted\n%s\nand got\n%s\nof these events\n%s", i+1, excerpt(a), excerpt(b), types(got))
+}
+
+// lineAt returns a line of a log, or a text that says that the log ends before it.
+func lineAt(lines []string, i int) string {
+	if i < len(lines) && lines[i] != "" {
+		return lines[i]
+	}
+	return "(the log ends)\n"
 }
 
 // types returns the types of the events of a log.

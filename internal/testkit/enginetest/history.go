@@ -48,7 +48,7 @@ func (s *Sim) log(runID string) []event.Event {
 	for e, err := range s.opts.Store.Read(context.Background(), runID, 0) {
 		if err != nil {
 			if !errors.Is(err, lathe.ErrNotFound) {
-				s.bad = append(s.bad, Violation{Check: "C2", RunID: runID, Text: err.Error()})
+				s.found = append(s.found, Violation{Check: "C2", RunID: runID, Text: err.Error()})
 			}
 			break
 		}
@@ -60,7 +60,7 @@ func (s *Sim) log(runID string) []event.Event {
 // history returns the history after the end of the simulation.
 func (s *Sim) history(t testing.TB) *History {
 	t.Helper()
-	h := &History{Deeds: s.world.deeds, Appends: s.notes, Tools: map[string]Tool{}, Kills: s.kills, Trace: s.trace, found: s.bad}
+	h := &History{Deeds: s.world.deeds, Appends: s.appends, Tools: map[string]Tool{}, Kills: s.kills, Trace: s.trace, found: s.found}
 	for name, effect := range effects {
 		h.Tools[name] = Tool{Effect: effect, Asks: asks(name)}
 	}
@@ -68,7 +68,7 @@ func (s *Sim) history(t testing.TB) *History {
 		h.Tails = append(h.Tails, Tail{RunID: tail.RunID, Lines: tail.Lines, IDs: tail.IDs, Whole: true})
 	}
 	for _, r := range s.runs {
-		l := RunLog{ID: r.ID, Acked: r.Acked, Events: s.log(r.ID), Asked: s.world.asks[r.ID], Limits: s.world.script(r.ID).Limits}
+		l := RunLog{ID: r.ID, Acked: r.Acked, Events: s.log(r.ID), Asked: s.world.modelCalls[r.ID], Limits: s.world.script(r.ID).Limits}
 		rows, _, err := s.opts.Store.Runs(context.Background(), &store.RunFilter{RunID: r.ID})
 		if err != nil {
 			t.Fatal(err)

@@ -22,10 +22,13 @@ const (
 
 // chooseOutcome chooses the outcome of a stop.
 func (s *Sim) chooseOutcome(st *Stop) Outcome {
-	switch {
-	case s.opts.Outcome != nil:
+	if s.opts.Outcome != nil {
 		return s.opts.Outcome(st)
-	case s.rng == nil || s.calm || s.faults >= maxFaults || s.rng.IntN(25) != 0, st.Point == PointModel && s.rng.IntN(4) != 0:
+	}
+	if s.rng == nil || s.calm || s.faults >= maxFaults || s.rng.IntN(25) != 0 {
+		return Go
+	}
+	if st.Point == PointModel && s.rng.IntN(4) != 0 { // a model call fails less often
 		return Go
 	}
 	s.faults++
@@ -45,7 +48,8 @@ func (s *Sim) randomSteps(steps int) {
 	s.calm = true
 }
 
-// randomMove makes one random move: a request of a client, a decision, a fault, or the passing of time.
+// randomMove makes one random move: a request of a client, a decision, a fault, or the passing of time. The cases divide a hundred numbers by
+// how often each is wanted.
 func (s *Sim) randomMove() {
 	if len(s.procs) == 0 {
 		s.addProcess()
@@ -57,7 +61,8 @@ func (s *Sim) randomMove() {
 	n := s.rng.IntN(100)
 	switch {
 	case n < 20:
-		if !r.tried || !r.Acked && n < 5 {
+		repeats := !r.Acked && n < 5 // a client that got no response, in a quarter of the cases
+		if !r.tried || repeats {
 			r.tried = true
 			s.do(p.name+" is asked for "+r.ID, func() { p.begin(r) })
 		}
@@ -69,6 +74,24 @@ func (s *Sim) randomMove() {
 		p.results(r.ID, s.clientAnswers(r.ID))
 	case n < 67:
 		s.do(p.name+" cancels "+r.ID, func() { p.cancel(r.ID) })
+	case n < 76:
+		s.disturb(p, n)
+	case n < 80:
+		pass := time.Duration(s.rng.IntN(10_000)) * time.Millisecond
+		if s.rng.IntN(12) == 0 {
+			pass = 2 * time.Hour
+		}
+		s.Pass(pass)
+	case tail.at.Load() == nil:
+		s.attach(tail, p)
+	case s.rng.IntN(2) == 0:
+		tail.leave()
+	}
+}
+
+// disturb kills a process, pauses or continues it, starts another one, or sets its clock. n is a random number from 67 to 75.
+func (s *Sim) disturb(p *Process, n int) {
+	switch {
 	case n < 70:
 		if s.faults < maxFaults {
 			s.faults++
@@ -85,22 +108,9 @@ func (s *Sim) randomMove() {
 		if len(s.procs) < maxProcesses {
 			s.addProcess()
 		}
-	case n < 76:
+	default:
 		p.skew.Store(int64(time.Duration(s.rng.IntN(3)-1) * time.Hour))
 		s.tracef("the clock of %s is off by %v", p.name, time.Duration(p.skew.Load()))
-	case n < 80:
-		pass := time.Duration(s.rng.IntN(10_000)) * time.Millisecond
-		if s.rng.IntN(12) == 0 {
-			pass = 2 * time.Hour
-		}
-		s.tracef("%v pass", pass)
-		time.Sleep(pass)
-	default:
-		if tail.at.Load() != nil && s.rng.IntN(2) == 0 {
-			tail.leave()
-		} else if tail.at.Load() == nil {
-			s.attach(tail, p)
-		}
 	}
 }
 
@@ -164,7 +174,7 @@ func (s *Sim) drain() {
 		}
 		time.Sleep(time.Second)
 	}
-	s.bad = append(s.bad, Violation{Check: "C1", Text: "the history does not end"})
+	s.found = append(s.found, Violation{Check: "C1", Text: "the history does not end"})
 }
 
 // advance makes one move that a run or a watcher needs in order to end, and reports whether there was one.
@@ -181,28 +191,7 @@ func (s *Sim) advance() bool {
 	}
 	p := s.procs[0]
 	for _, r := range s.runs {
-		if s.owner(r.ID) != nil {
-			continue
-		}
-		events := s.log(r.ID)
-		if len(events) == 0 {
-			s.do(p.name+" is asked for "+r.ID, func() { p.begin(r) })
-			return true
-		}
-		state, err := loop.Fold(events)
-		switch {
-		case err != nil, state.Finished != nil: // nothing to do: C2 reports the error
-		case state.Paused != "" && s.answers(p, state):
-			return true
-		case state.Paused != "" && p.alone:
-			answers := s.clientAnswers(r.ID)
-			s.do(p.name+" resumes "+r.ID, func() { p.resume(r.ID, answers) })
-			return true
-		case state.Paused == lathe.ReasonInterrupted: // a caller has resumed it
-			s.do(p.name+" resumes "+r.ID, func() { p.resume(r.ID, nil) })
-			return true
-		case state.Paused == "" && p.alone:
-			s.do(p.name+" looks for what was left", p.recover)
+		if s.owner(r.ID) == nil && s.advanceRun(p, r) {
 			return true
 		}
 	}
@@ -215,16 +204,46 @@ func (s *Sim) advance() bool {
 	return false
 }
 
-// answers stores the missing answers that a run waits for, and reports whether there were any.
-func (s *Sim) answers(p *Process, state *loop.State) (some bool) {
+// advanceRun makes the move that a run without an owner needs, and reports whether there was one.
+func (s *Sim) advanceRun(p *Process, r *Run) bool {
+	events := s.log(r.ID)
+	if len(events) == 0 {
+		s.do(p.name+" is asked for "+r.ID, func() { p.begin(r) })
+		return true
+	}
+	state, err := loop.Fold(events)
+	if err != nil || state.Finished != nil { // C2 reports the error
+		return false
+	}
+	isParked := state.Paused != ""
+	switch {
+	case isParked && s.storeAnswers(p, state):
+		return true
+	case isParked && p.alone:
+		answers := s.clientAnswers(r.ID)
+		s.do(p.name+" resumes "+r.ID, func() { p.resume(r.ID, answers) })
+		return true
+	case state.Paused == lathe.ReasonInterrupted: // a caller has resumed it
+		s.do(p.name+" resumes "+r.ID, func() { p.resume(r.ID, nil) })
+		return true
+	case !isParked && p.alone:
+		s.do(p.name+" looks for what was left", p.recover)
+		return true
+	}
+	return false
+}
+
+// storeAnswers stores the missing answers that a run waits for, and reports whether there were any.
+func (s *Sim) storeAnswers(p *Process, state *loop.State) (some bool) {
 	id := state.Run.RunID
 	for _, q := range s.world.open() {
-		if q.runID == id && !s.has(id, store.SignalApproval, q.callID) && slices.ContainsFunc(state.Open, func(o loop.OpenCall) bool { return o.Digest == q.digest }) {
+		isOpen := slices.ContainsFunc(state.Open, func(o loop.OpenCall) bool { return o.Digest == q.digest })
+		if q.runID == id && isOpen && !s.has(id, store.SignalApproval, q.callID) {
 			p.decide(q, s.answer(q))
 			some = true
 		}
 	}
-	if p.alone {
+	if p.alone { // advanceRun resumes the run with the results of clients
 		return false
 	}
 	answers := s.clientAnswers(id)
@@ -301,9 +320,7 @@ func (s *Sim) Results(answers map[string]lathe.Output) {
 
 // Deeds returns how often tools were executed so far.
 func (s *Sim) Deeds() int {
-	s.world.mu.Lock()
-	defer s.world.mu.Unlock()
-	return len(s.world.deeds)
+	return len(s.world.allDeeds())
 }
 
 // Pass lets d pass on the clock of the bubble without releasing a stop.

@@ -21,13 +21,13 @@ import (
 )
 
 // A Process is a simulated process with one engine. Once it is dead, nothing that its goroutines do reaches the store, the
-// world or a watcher.
+// world or a watcher. Sim.start sets all fields; only dead, skew and paused change.
 type Process struct {
 	sim        *Sim
 	name       string
 	dead       atomic.Bool
 	skew       atomic.Int64 // of its clock, in nanoseconds
-	bus        *observe.Bus
+	bus        *observe.Bus // delivers the events to watchers
 	loop       *loop.Loop
 	eng        *engine.Engine
 	supervisor *engine.Supervisor
@@ -42,8 +42,8 @@ type Process struct {
 
 // start starts a process, which owns no run yet.
 func (s *Sim) start() *Process {
-	s.born++
-	p := &Process{sim: s, name: fmt.Sprintf("p%d", s.born), bus: observe.NewBus(nil)}
+	s.started++
+	p := &Process{sim: s, name: fmt.Sprintf("p%d", s.started), bus: observe.NewBus(nil)}
 	p.ctx, p.close = context.WithCancel(context.WithValue(context.Background(), processKey{}, p))
 	ids := 0
 	newID := func(prefix string) string { // of one goroutine at a time
@@ -51,7 +51,7 @@ func (s *Sim) start() *Process {
 		return fmt.Sprintf("%s%s_%d", prefix, p.name, ids)
 	}
 	if own := s.opts.Own; len(own) > 0 {
-		p.use(own[s.born%len(own)])
+		p.use(own[s.started%len(own)])
 	} else {
 		p.use(s.opts.Store)
 	}
@@ -59,7 +59,7 @@ func (s *Sim) start() *Process {
 	if err != nil {
 		panic(err)
 	}
-	if p.loop, err = loop.New(&scriptModel{p}, runner, &loop.Options{Now: p.now}); err != nil {
+	if p.loop, err = loop.New(&scriptModel{p: p}, runner, &loop.Options{Now: p.now}); err != nil {
 		panic(err)
 	}
 	if p.eng, err = engine.New(&engine.Options{Store: p.store, Node: p.name, Sinks: []event.Sink{p}, Now: p.now, NewID: newID}); err != nil {
@@ -100,7 +100,7 @@ func (p *Process) serve() {
 
 // Approve implements [lathe.Approver]. It finds the decision in the store or, if the store keeps no signals, in the world.
 func (p *Process) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
-	a, err := p.sim.world.Approve(ctx, req)
+	a, err := p.sim.world.Approve(ctx, req) // also records the request for the approvers of the simulation
 	if p.approvals != nil {
 		return p.approvals.Approve(ctx, req)
 	}
@@ -243,7 +243,7 @@ func (s *Sim) strange(runID, what string, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.bad = append(s.bad, Violation{Check: "C1", RunID: runID, Text: what + ": " + err.Error()})
+	s.found = append(s.found, Violation{Check: "C1", RunID: runID, Text: what + ": " + err.Error()})
 }
 
 // owner returns the process that executes a run, or nil.

@@ -30,7 +30,7 @@ var scenarios = []scenario{
 		p.start()
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 ok", "c1_1 ok")
-		if p.deeds("c1_0") != 1 || p.deeds("c1_1") != 1 {
+		if p.countDeeds("c1_0") != 1 || p.countDeeds("c1_1") != 1 {
 			p.Error("not each call was executed once")
 		}
 	}},
@@ -49,7 +49,7 @@ var scenarios = []scenario{
 		p.start()
 		p.await(lathe.ReasonAnswered)
 		for _, id := range []string{"c1_0", "c1_1", "c2_0"} {
-			if n := p.deeds(id); n != 1 {
+			if n := p.countDeeds(id); n != 1 {
 				p.Errorf("%s was executed %d times", id, n)
 			}
 		}
@@ -67,7 +67,7 @@ var scenarios = []scenario{
 		p.answer("c1_0", approval.Answer{Verb: approval.Deny})
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 approval_denied", "c1_1 ok")
-		if p.deeds("c1_0") != 0 {
+		if p.countDeeds("c1_0") != 0 {
 			p.Error("the denied call was executed")
 		}
 	}},
@@ -77,7 +77,7 @@ var scenarios = []scenario{
 		p.answer("c1_0", approval.Answer{Verb: approval.Edit, Arguments: json.RawMessage(`{"n":7}`)})
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 ok", "c1_1 ok")
-		for _, d := range p.environment.world.made(p.id) {
+		for _, d := range p.environment.world.deedsOf(p.id) {
 			if d.CallID == "c1_0" && !sameJSON(d.Args, []byte(`{"n":7}`)) {
 				p.Errorf("the call was executed with %s", d.Args)
 			}
@@ -89,7 +89,7 @@ var scenarios = []scenario{
 		p.answer("c1_0", approval.Answer{Verb: approval.AnswerIt, Result: json.RawMessage(`"by hand"`)})
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 ok", "c1_1 ok")
-		if p.deeds("c1_0") != 0 {
+		if p.countDeeds("c1_0") != 0 {
 			p.Error("the tool was executed, too")
 		}
 	}},
@@ -106,7 +106,7 @@ var scenarios = []scenario{
 		p.answer("c1_0", approval.Answer{Verb: approval.Approve})
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 ok", "c1_1 ok")
-		if p.deeds("c1_0") != 1 {
+		if p.countDeeds("c1_0") != 1 {
 			p.Error("the approved call was not executed once")
 		}
 	}},
@@ -150,7 +150,7 @@ var scenarios = []scenario{
 		p.must("hold", waitFor(look.begun, "the call"))
 		p.must("cancel", p.engine.Cancel(p.Context(), p.id))
 		p.await(lathe.ReasonCancelled)
-		if p.deeds("c1_1") != 0 {
+		if p.countDeeds("c1_1") != 0 {
 			p.Error("a call was executed after the run was cancelled")
 		}
 	}},
@@ -177,7 +177,7 @@ var scenarios = []scenario{
 		p.start()
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 timeout", "c1_1 ok")
-		if n := p.deeds("c1_0"); n != 1 {
+		if n := p.countDeeds("c1_0"); n != 1 {
 			p.Errorf("the call was executed %d times", n)
 		}
 	}},
@@ -195,7 +195,7 @@ var scenarios = []scenario{
 		p.lose(Look)
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 ok", "c1_1 ok")
-		if n := p.deeds("c1_0"); n != 2 {
+		if n := p.countDeeds("c1_0"); n != 2 {
 			p.Errorf("the call was executed %d times, want 2", n)
 		}
 	}},
@@ -203,7 +203,7 @@ var scenarios = []scenario{
 		p.lose(Put)
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 ok", "c1_1 ok")
-		if n := p.deeds("c1_0"); n != 2 {
+		if n := p.countDeeds("c1_0"); n != 2 {
 			p.Errorf("the call was executed %d times, want 2", n)
 		}
 	}},
@@ -211,7 +211,7 @@ var scenarios = []scenario{
 		p.lose(Pay)
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 interrupted", "c1_1 ok")
-		if n := p.deeds("c1_0"); n != 1 {
+		if n := p.countDeeds("c1_0"); n != 1 {
 			p.Errorf("the call was executed %d times", n)
 		}
 	}},
@@ -219,7 +219,7 @@ var scenarios = []scenario{
 		p.lose(Book)
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 ok", "c1_1 ok")
-		if n := p.deeds("c1_0"); n != 1 {
+		if n := p.countDeeds("c1_0"); n != 1 {
 			p.Errorf("the call was executed %d times", n)
 		}
 	}},
@@ -248,7 +248,7 @@ var scenarios = []scenario{
 	{"the limit of calls", Script{Limits: lathe.Limits{MaxToolCalls: 2}, Turns: []Turn{Ask(1, Pay, Look, Pay), Reply("done")}}, func(p *execution) {
 		p.start()
 		p.await(lathe.ReasonMaxToolCalls)
-		if n := p.deeds("c1_2"); n != 0 {
+		if n := p.countDeeds("c1_2"); n != 0 {
 			p.Error("a call beyond the limit was executed")
 		}
 	}},
@@ -256,7 +256,7 @@ var scenarios = []scenario{
 		p.start()
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 policy_denied", "c1_1 ok")
-		if p.deeds("c1_0") != 0 {
+		if p.countDeeds("c1_0") != 0 {
 			p.Error("the denied call was executed")
 		}
 	}},
@@ -278,7 +278,7 @@ var scenarios = []scenario{
 		p.start(append(p.state.Messages, lathe.User("and now?"))...)
 		p.await(lathe.ReasonAnswered)
 		p.results("c1_0 ok", "c2_0 ok")
-		if p.deeds("c1_0") != 0 || p.deeds("c2_0") != 1 {
+		if p.countDeeds("c1_0") != 0 || p.countDeeds("c2_0") != 1 {
 			p.Error("the run that continues the session did not execute its own call alone")
 		}
 	}},

@@ -126,7 +126,10 @@ func (s *Script) next(req *lathe.Request) Turn {
 const tokens = 15
 
 // A scriptModel is the model of a process. Its answer depends on the request alone, so that any process can resume any run.
-type scriptModel struct{ p *Process }
+type scriptModel struct {
+	simulated
+	p *Process
+}
 
 // Generate implements [lathe.Model].
 func (m *scriptModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
@@ -135,7 +138,7 @@ func (m *scriptModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq
 		w := m.p.sim.world
 		script := w.script(id)
 		t := script.next(req)
-		if err := m.p.sim.act(ctx, m.p, PointModel, id, "model is asked", func() { w.asked(id) }); err != nil {
+		if err := m.p.sim.act(ctx, m.p, PointModel, id, "model is asked", func() { w.countModelCall(id) }); err != nil {
 			yield(lathe.Delta{}, err)
 			return
 		}
@@ -180,8 +183,11 @@ func (t *Turn) finish(req *lathe.Request) *lathe.Finish {
 	return f
 }
 
+// simulated describes the models of this package.
+type simulated struct{}
+
 // Describe implements [lathe.Model].
-func (*scriptModel) Describe() lathe.ModelInfo {
+func (simulated) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: "sim", Model: "script"}
 }
 
@@ -213,7 +219,7 @@ func (g *gadget) Call(ctx context.Context, args json.RawMessage) (*lathe.Output,
 	sim := p.sim
 	what := g.spec.Name + " " + meta.CallID
 	d := Deed{RunID: meta.RunID, CallID: meta.CallID, Tool: g.spec.Name, Key: meta.IdempotencyKey, Args: slices.Clone(args), Process: p.name}
-	if err := sim.act(ctx, p, PointEffect, meta.RunID, what, func() { sim.world.do(&d) }); err != nil {
+	if err := sim.act(ctx, p, PointEffect, meta.RunID, what, func() { sim.world.addDeed(&d) }); err != nil {
 		return nil, err
 	}
 	if err := sim.halt(ctx, p, PointReturn, meta.RunID, what+" returns"); err != nil {
@@ -230,15 +236,13 @@ func clientTools() []*lathe.ToolSpec {
 // judge is the policy of every process.
 type judge struct{}
 
-func (judge) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict {
-	return lathe.Verdict{Decision: lathe.Allow, Rule: "sim"}
-}
-func (judge) Step(*lathe.StepInfo) lathe.Verdict {
-	return lathe.Verdict{Decision: lathe.Allow, Rule: "sim"}
-}
+func verdict(d lathe.Decision) lathe.Verdict { return lathe.Verdict{Decision: d, Rule: "sim"} }
+
+func (judge) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict { return verdict(lathe.Allow) }
+func (judge) Step(*lathe.StepInfo) lathe.Verdict                 { return verdict(lathe.Allow) }
 func (judge) Call(c *lathe.CallInfo) lathe.Verdict {
 	if asks(c.Tool.Name) {
-		return lathe.Verdict{Decision: lathe.Ask, Rule: "sim"}
+		return verdict(lathe.Ask)
 	}
-	return lathe.Verdict{Decision: lathe.Allow, Rule: "sim"}
+	return verdict(lathe.Allow)
 }

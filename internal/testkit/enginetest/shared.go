@@ -129,45 +129,60 @@ func (s *sharedStore) Address(ctx context.Context, node string) (string, error) 
 
 // Watch implements [store.Shared]. Each notification passes a stop before fn is called.
 func (s *sharedStore) Watch(ctx context.Context, fn func(runID string)) error {
-	var mu sync.Mutex
-	waiting, some := map[string]bool{}, make(chan struct{}, 1)
+	queue := &runQueue{ids: map[string]bool{}, ready: make(chan struct{}, 1)}
 	ended := make(chan error, 1)
-	go func() {
-		ended <- s.inner.Watch(ctx, func(runID string) {
-			mu.Lock()
-			defer mu.Unlock()
-			waiting[runID] = true
-			select {
-			case some <- struct{}{}:
-			default: // it is published already
-			}
-		})
-	}()
+	go func() { ended <- s.inner.Watch(ctx, queue.add) }()
 	for {
 		select {
 		case err := <-ended:
 			return err
-		case <-some:
+		case <-queue.ready:
 		}
-		for {
-			mu.Lock()
-			ids := slices.Sorted(maps.Keys(waiting))
-			if len(ids) > 0 {
-				delete(waiting, ids[0])
-			}
-			mu.Unlock()
-			if len(ids) == 0 {
-				break
-			}
-			if s.p.sim.opts.Delivery == Dropped || s.p.sim.halt(ctx, s.p, PointNotify, ids[0], "notification") != nil {
-				continue
-			}
-			fn(ids[0])
-			if s.p.sim.opts.Delivery == Doubled {
-				fn(ids[0])
-			}
+		for id := queue.take(); id != ""; id = queue.take() {
+			s.notify(ctx, id, fn)
 		}
 	}
+}
+
+// notify delivers a notification as often as the simulation says.
+func (s *sharedStore) notify(ctx context.Context, runID string, fn func(runID string)) {
+	delivery := s.p.sim.opts.Delivery
+	if delivery == Dropped || s.p.sim.halt(ctx, s.p, PointNotify, runID, "notification") != nil {
+		return
+	}
+	fn(runID)
+	if delivery == Doubled {
+		fn(runID)
+	}
+}
+
+// A runQueue is the set of runs with notifications that were not delivered yet.
+type runQueue struct {
+	mu    sync.Mutex
+	ids   map[string]bool
+	ready chan struct{} // buffers one signal: a run was added
+}
+
+func (q *runQueue) add(runID string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ids[runID] = true
+	select {
+	case q.ready <- struct{}{}:
+	default: // a signal is pending already
+	}
+}
+
+// take removes and returns the first run in the order of ids, or "".
+func (q *runQueue) take() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.ids) == 0 {
+		return ""
+	}
+	first := slices.Min(slices.Collect(maps.Keys(q.ids)))
+	delete(q.ids, first)
+	return first
 }
 
 // has reports whether the store has a signal of a run.
@@ -178,7 +193,7 @@ func (s *Sim) has(runID, kind, key string) bool {
 	}
 	stored, err := signals.Signals(context.Background(), runID)
 	if err != nil && !errors.Is(err, lathe.ErrNotFound) {
-		s.bad = append(s.bad, Violation{Check: "C2", RunID: runID, Text: err.Error()})
+		s.found = append(s.found, Violation{Check: "C2", RunID: runID, Text: err.Error()})
 	}
 	return slices.ContainsFunc(stored, func(f store.Signal) bool { return f.Kind == kind && f.Key == key })
 }

@@ -89,29 +89,32 @@ const (
 )
 
 // A Sim is one simulation under way. Functions in [Options] may call its exported methods.
+//
+// The goroutine of Simulate makes the moves: it starts processes and actions and releases stops, and is the only one that changes the fields
+// up to actors. All other goroutines belong to processes, clients and watchers, and wait at stops. The fields below mu are shared with them.
 type Sim struct {
-	opts   Options
-	rng    *rand.Rand // nil: orderly
-	world  *World
-	procs  []*Process // those that live
-	born   int        // number of processes started so far
-	kills  int
-	calm   bool // no more random faults
-	faults int  // number of random faults so far
-	runs   []*Run
-	tails  []*watcher
-	notes  []Append         // the appends that succeeded
-	epochs map[string]int64 // of the last claim of each run
-	bad    []Violation      // found while the simulation runs
+	opts     Options
+	rng      *rand.Rand // nil: orderly
+	world    *World
+	procs    []*Process // those that live
+	started  int        // number of processes started so far
+	kills    int
+	calm     bool // no more random faults
+	faults   int  // number of random faults so far
+	runs     []*Run
+	tails    []*watcher
+	released int // number of stops released so far
+	trace    []string
+	actors   sync.WaitGroup // goroutines of clients and supervisors
 
-	clock  sync.Mutex // held while Clock is called
-	made   int        // number of stops released so far
-	trace  []string
-	actors sync.WaitGroup // goroutines of clients and supervisors
+	clock sync.Mutex // held while Clock is called
 
-	mu     sync.Mutex // guards stops, acting, notes, epochs and bad
-	stops  []*Stop    // at which goroutines wait
-	acting int        // number of actions of [Sim.do] that have not returned
+	mu      sync.Mutex
+	stops   []*Stop          // at which goroutines wait
+	acting  int              // number of actions of [Sim.do] that have not returned
+	appends []Append         // those that succeeded
+	epochs  map[string]int64 // of the last claim of each run
+	found   []Violation      // found while the simulation runs
 }
 
 // A Run is a run that a client requests.
@@ -119,7 +122,6 @@ type Run struct {
 	ID    string
 	Acked bool // a client received its first event
 	tried bool // a client has requested it
-	hit   int  // number of faults
 }
 
 // Simulate runs a simulation to its end and returns its history. It must be called within a synctest bubble.
@@ -157,8 +159,11 @@ func (s *Sim) halt(ctx context.Context, p *Process, at Point, runID, what string
 // act blocks at a stop and then calls do, unless the outcome of the stop forbids it. Its error is that of the outcome.
 func (s *Sim) act(ctx context.Context, p *Process, at Point, runID, what string, do func()) error {
 	f, err := s.wait(ctx, p, at, runID, what)
-	if err != nil || f == Fail {
-		return errors.Join(err, failure(f))
+	if err != nil {
+		return errors.Join(err, failure(Fail))
+	}
+	if f == Fail {
+		return failure(f)
 	}
 	if s.opts.Clock != nil {
 		s.clock.Lock()
@@ -201,22 +206,33 @@ func (s *Sim) wait(ctx context.Context, p *Process, at Point, runID, what string
 	s.mu.Unlock()
 	select {
 	case f := <-st.outcome:
-		if f == KillBefore {
-			return Fail, errDead
-		}
-		return f, nil
+		return afterStop(f)
 	case <-ctx.Done():
-		if p != nil && p.paused.Load() { // a paused process does not notice that ctx has ended: it continues once it is released
-			if f := <-st.outcome; f != KillBefore {
-				return f, nil
-			}
-			return Fail, errDead
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.stops = slices.DeleteFunc(s.stops, func(o *Stop) bool { return o == st })
-		return Fail, ctx.Err()
 	}
+	if p != nil && p.paused.Load() { // a paused process does not notice that ctx has ended: it continues once it is released
+		return afterStop(<-st.outcome)
+	}
+	s.removeStop(st)
+	return Fail, ctx.Err()
+}
+
+// afterStop returns the outcome of a step, or an error if its process was killed.
+func afterStop(f Outcome) (Outcome, error) {
+	if f == KillBefore {
+		return Fail, errDead
+	}
+	return f, nil
+}
+
+// removeStop removes a stop, and reports whether a goroutine was waiting at it.
+func (s *Sim) removeStop(st *Stop) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.stops, st)
+	if i >= 0 {
+		s.stops = slices.Delete(s.stops, i, i+1)
+	}
+	return i >= 0
 }
 
 // waiting blocks until all other goroutines are blocked and returns the stops at which they wait, in an order that does not
@@ -232,30 +248,22 @@ func (s *Sim) waiting() []*Stop {
 // release unblocks a stop.
 func (s *Sim) release(st *Stop) {
 	s.mu.Lock()
-	if !slices.Contains(s.stops, st) {
-		s.mu.Unlock()
+	isOpen := slices.Contains(s.stops, st)
+	s.mu.Unlock()
+	if !isOpen {
 		return
 	}
-	s.mu.Unlock()
-	s.made++
-	st.N = s.made
+	s.released++
+	st.N = s.released
 	if s.opts.At != nil {
 		s.opts.At(s, st)
 	}
-	s.mu.Lock()
-	i := slices.Index(s.stops, st)
-	if i < 0 { // At has ended it
-		s.mu.Unlock()
+	if !s.removeStop(st) { // At has ended it
 		return
 	}
-	s.stops = slices.Delete(s.stops, i, i+1)
-	s.mu.Unlock()
 	f := s.chooseOutcome(st)
-	if st.proc == nil && f > Lose {
+	if st.proc == nil && (f == KillBefore || f == KillAfter) {
 		f = Go
-	}
-	if f != Go {
-		s.hit(st)
 	}
 	s.tracef("%d: %s %s %s", st.N, st.What, st.RunID, f)
 	if f == KillBefore {
@@ -266,45 +274,35 @@ func (s *Sim) release(st *Stop) {
 	s.removeDead()
 }
 
-// hit counts a fault of the run of a stop, or of all runs if the stop is of none.
-func (s *Sim) hit(st *Stop) {
-	for _, r := range s.runs {
-		if r.ID == st.RunID || st.RunID == "" {
-			r.hit++
+// removeDead removes the killed processes.
+func (s *Sim) removeDead() {
+	for _, p := range slices.Clone(s.procs) {
+		if p.dead.Load() {
+			s.remove(p)
 		}
 	}
 }
 
-// removeDead removes the killed processes and ends their stops.
-func (s *Sim) removeDead() {
-	for i := 0; i < len(s.procs); {
-		p := s.procs[i]
-		if !p.dead.Load() {
-			i++
-			continue
+// remove removes a killed process and ends its stops.
+func (s *Sim) remove(p *Process) {
+	s.procs = slices.DeleteFunc(s.procs, func(other *Process) bool { return other == p })
+	s.kills++
+	s.tracef("%s is dead", p.name)
+	p.end()
+	s.mu.Lock()
+	var stops []*Stop
+	s.stops = slices.DeleteFunc(s.stops, func(st *Stop) bool {
+		isOwn := st.proc == p
+		if isOwn {
+			stops = append(stops, st)
 		}
-		s.procs = slices.Delete(s.procs, i, i+1)
-		s.kills++
-		s.tracef("%s is dead", p.name)
-		for _, r := range s.runs { // it may have owned any
-			r.hit++
-		}
-		p.end()
-		s.mu.Lock()
-		var its []*Stop
-		s.stops = slices.DeleteFunc(s.stops, func(st *Stop) bool {
-			mine := st.proc == p
-			if mine {
-				its = append(its, st)
-			}
-			return mine
-		})
-		s.mu.Unlock()
-		for _, st := range its {
-			st.outcome <- KillBefore
-		}
-		synctest.Wait()
+		return isOwn
+	})
+	s.mu.Unlock()
+	for _, st := range stops {
+		st.outcome <- KillBefore
 	}
+	synctest.Wait()
 }
 
 // do calls f in a goroutine, which may block at stops, and returns once all goroutines are blocked.
@@ -336,11 +334,7 @@ func (s *Sim) end() {
 	for _, tail := range s.tails {
 		tail.leave()
 	}
-	for {
-		stops := s.waiting()
-		if len(stops) == 0 {
-			break
-		}
+	for stops := s.waiting(); len(stops) > 0; stops = s.waiting() {
 		s.mu.Lock()
 		s.stops = nil
 		s.mu.Unlock()

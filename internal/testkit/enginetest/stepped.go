@@ -28,7 +28,7 @@ type stepped struct {
 	drivers sync.WaitGroup    // one goroutine for each run
 }
 
-// A steps is a run of the engine.
+// steps is a run of the engine. Its driver is the goroutine that executes drive.
 type steps struct {
 	id     string
 	idle   atomic.Bool   // no step is in progress
@@ -76,19 +76,20 @@ func (p *stepped) Start(ctx context.Context, in *loop.Input) (string, error) {
 func (p *stepped) drive(r *steps) {
 	defer r.idle.Store(true)
 	var opts engine.StepOptions
-	var next *engine.NextStep
+	var next *engine.NextStep // what the step does, as the one before has returned it; nil: not known
 	for p.ctx.Err() == nil {
 		out, err := p.step(r, opts)
-		if err != nil {
-			opts.After, opts.Settle = -1, opts.Settle || next != nil && next.Writes()
+		if err != nil { // the step is repeated: as a resume, which After -1 forces, and without its effect if that must not be repeated
+			mayWrite := next != nil && next.Writes()
+			opts.After, opts.Settle = -1, opts.Settle || mayWrite
 			r.sleep(p.ctx, time.Second)
 			continue
 		}
 		opts, next = engine.StepOptions{After: out.LastID}, out.Next
-		switch {
-		case next != nil:
+		if next != nil {
 			continue
-		case out.Status != "parked":
+		}
+		if out.Status != "parked" {
 			return
 		}
 		r.idle.Store(true)
@@ -139,8 +140,8 @@ func (r *steps) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// woken wakes a run, if err, the error of storing its input, is nil.
-func (p *stepped) woken(runID string, err error) error {
+// wakeAfter wakes a run after its input was stored with this error, unless err is not nil. It returns err.
+func (p *stepped) wakeAfter(runID string, err error) error {
 	if err != nil {
 		return err
 	}
@@ -153,12 +154,12 @@ func (p *stepped) woken(runID string, err error) error {
 
 // Answer implements [Engine].
 func (p *stepped) Answer(ctx context.Context, runID, callID, digest string, a *approval.Answer) error {
-	return p.woken(runID, p.host.Answer(ctx, runID, callID, digest, a))
+	return p.wakeAfter(runID, p.host.Answer(ctx, runID, callID, digest, a))
 }
 
 // Result implements [Engine].
 func (p *stepped) Result(ctx context.Context, runID, callID string, out lathe.Output) error {
-	return p.woken(runID, p.host.putResult(ctx, runID, callID, out))
+	return p.wakeAfter(runID, p.host.putResult(ctx, runID, callID, out))
 }
 
 // Cancel implements [Engine].
@@ -168,13 +169,13 @@ func (p *stepped) Cancel(_ context.Context, runID string) error {
 	r.cancel = true
 	r.stop(context.Canceled)
 	r.mu.Unlock()
-	return p.woken(runID, nil)
+	return p.wakeAfter(runID, nil)
 }
 
 // Resume implements [Engine].
 func (p *stepped) Resume(_ context.Context, runID string) error {
 	p.runs[runID].resume.Store(true)
-	return p.woken(runID, nil)
+	return p.wakeAfter(runID, nil)
 }
 
 // Await implements [Engine].

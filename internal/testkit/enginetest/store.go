@@ -122,8 +122,9 @@ func (s *simStore) append(ctx context.Context, runID string, last int64, events 
 	sim := s.p.sim
 	fault := sim.act(ctx, s.p, pointOf(events), runID, what, func() {
 		newest := sim.newest(runID) // now: a store that has lost a connection may answer much later
-		if end, err = do(context.WithoutCancel(ctx)); err == nil && len(events) > 0 {
-			sim.note(Append{RunID: runID, Process: s.p.name, First: events[0].Data.EventType(), From: last + 1, Epoch: epoch, Newest: newest})
+		end, err = do(context.WithoutCancel(ctx))
+		if err == nil && len(events) > 0 {
+			sim.addAppend(Append{RunID: runID, Process: s.p.name, First: events[0].Data.EventType(), From: last + 1, Epoch: epoch, Newest: newest})
 		}
 	})
 	if fault != nil {
@@ -132,11 +133,11 @@ func (s *simStore) append(ctx context.Context, runID string, last int64, events 
 	return end, err
 }
 
-// note records an append that succeeded.
-func (s *Sim) note(a Append) {
+// addAppend records an append that succeeded.
+func (s *Sim) addAppend(a Append) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.notes = append(s.notes, a)
+	s.appends = append(s.appends, a)
 }
 
 // newest returns the epoch of a run's last claim.

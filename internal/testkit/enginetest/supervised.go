@@ -58,13 +58,17 @@ func (b *base) await(ctx context.Context, runID string, after int64, settled fun
 	for range 12_000 { // ten minutes
 		b.clock(time.Now())
 		s, err := engine.ReadState(ctx, b.kept, runID)
-		switch {
-		case lathe.CodeOf(err) == lathe.CodeNotFound: // it is not started yet
-		case err != nil:
+		if lathe.CodeOf(err) == lathe.CodeNotFound { // it is not started yet
+			s, err = &loop.State{}, nil
+		}
+		if err != nil {
 			return nil, err
-		case (s.Finished != nil || s.Paused != "") && s.LastID > after && settled():
+		}
+		isParked := s.Paused != ""
+		if (s.Finished != nil || isParked) && s.LastID > after && settled() {
 			return s, nil
-		case s.Paused != "" && slices.ContainsFunc(s.Open, func(o loop.OpenCall) bool { return o.Asked && !time.Now().Before(o.ExpiresAt) }):
+		}
+		if isParked && slices.ContainsFunc(s.Open, func(o loop.OpenCall) bool { return o.Asked && !time.Now().Before(o.ExpiresAt) }) {
 			if err := late(); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
 				return nil, err
 			}

@@ -74,22 +74,18 @@ func (t *watcher) follow(ctx context.Context, p *Process) {
 		quiet, cancel := context.WithTimeout(ctx, poll)
 		e, err := sub.Next(quiet)
 		cancel()
+		isSilent := errors.Is(err, context.DeadlineExceeded)
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, context.DeadlineExceeded):
-			if t.catchUp(ctx, p) != nil {
-				return
-			}
-		case err != nil: // the run has ended, or the watcher was too slow
+		case err != nil && !isSilent: // the run has ended, or the watcher was too slow
 			_ = t.catchUp(ctx, p)
 			return
-		case e.ID == 0 || e.ID <= t.last(): // a delta, or an event that the watcher has
-		case e.ID > t.last()+1:
+		case isSilent || e.ID > t.last()+1:
 			if t.catchUp(ctx, p) != nil {
 				return
 			}
-		default:
+		case e.ID == t.last()+1: // neither a delta, which has no id, nor an event that the watcher has
 			t.receive(&e)
 		}
 	}

@@ -1,9 +1,3 @@
-// Package enginetest tests that runs survive faults. It simulates the environment of the engine: processes are killed,
-// stores fail and approvers answer late. [History.Check] holds the checks that every history of a simulation must pass.
-//
-// A simulation is a function of its seed. Each step of it passes a stop, at which the simulation decides which goroutine runs
-// next and which fault it meets: one goroutine runs at a time.
-// Time is that of [testing/synctest].
 package enginetest
 
 import (
@@ -25,37 +19,49 @@ type Deed struct {
 	Process       string // that executed it
 }
 
-// A World holds the state outside of all processes, which survives when they are killed: the executions of tools, the
-// decisions of approvers, and the counts of model calls.
+// A World is the state outside of all processes, which survives when they are killed. In a simulation it also is the approver of processes
+// whose store keeps no signals.
 type World struct {
-	mu       sync.Mutex
-	deeds    []Deed
-	scripts  map[string]Script
-	asks     map[string]int // model calls that were made, by run
-	requests []*question
+	mu         sync.Mutex
+	deeds      []Deed
+	scripts    map[string]Script // by run; set before the first process starts
+	modelCalls map[string]int    // number of model calls that were made, by run
+	requests   []*question
 }
 
 // A question is a request for approval that a process has made.
 type question struct {
 	runID, callID, digest string
 	expires               time.Time
-	answer                *lathe.Approval // the first; nil: none yet, or the store keeps it
+	answer                *lathe.Approval // the first answer; nil: there is none, or the store has it
 }
 
-func newWorld() *World { return &World{scripts: map[string]Script{}, asks: map[string]int{}} }
+func newWorld() *World { return &World{scripts: map[string]Script{}, modelCalls: map[string]int{}} }
 
-// do records an execution of a tool.
-func (w *World) do(d *Deed) {
+// addDeed records an execution of a tool.
+func (w *World) addDeed(d *Deed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deeds = append(w.deeds, *d)
 }
 
-// asked counts a model call of a run.
-func (w *World) asked(runID string) {
+// allDeeds returns the executions of tools so far.
+func (w *World) allDeeds() []Deed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asks[runID]++
+	return slices.Clone(w.deeds)
+}
+
+// deedsOf returns the executions of the tools of a run.
+func (w *World) deedsOf(runID string) []Deed {
+	return slices.DeleteFunc(w.allDeeds(), func(d Deed) bool { return d.RunID != runID })
+}
+
+// countModelCall counts a model call of a run.
+func (w *World) countModelCall(runID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.modelCalls[runID]++
 }
 
 func (w *World) script(runID string) Script {
@@ -64,8 +70,8 @@ func (w *World) script(runID string) Script {
 	return w.scripts[runID]
 }
 
-// Approve implements [lathe.Approver]. It returns the first decision each time, so that a decision is not lost with the
-// process that received it.
+// Approve implements [lathe.Approver]. It records the request. It returns the first decision each time, so that a decision is not lost with
+// the process that received it.
 func (w *World) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -58,10 +58,16 @@ func killTree(pid int) {
 	}
 	_ = syscall.Kill(pid, syscall.SIGKILL)
 	for _, kid := range kids {
-		for _, state := stat(kid); state != "" && state != "Z"; _, state = stat(kid) {
+		for isRunning(kid) {
 			time.Sleep(time.Millisecond)
 		}
 	}
+}
+
+// isRunning reports whether a process exists and is not a zombie.
+func isRunning(pid int) bool {
+	_, state := stat(pid)
+	return state != "" && state != "Z"
 }
 
 // children returns the processes whose parent is pid.

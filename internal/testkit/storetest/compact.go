@@ -36,18 +36,19 @@ func TestCompaction(t *testing.T, open func() store.Compactor) {
 	t.Run("removes content of a run that has ended", func(t *testing.T) {
 		t.Parallel()
 		s := open()
-		fill := func(id string, day int, ends bool) {
+		begin := func(id string, day int) {
 			keep := &event.RunRetention{Mode: "metrics_only", MaxOutputBytes: 64}
 			mustAppend(t, s, id, 0, at(id, 1, day*86400, &event.RunStarted{Principal: "p", Retention: keep, Messages: []lathe.Message{lathe.User("hello")}}),
 				at(id, 2, day*86400+1, &event.ToolCallResult{ToolCallID: "c", Tool: "t", Status: "ok", Result: strings.Repeat("y", 1000) + "canary"}))
-			if ends {
-				mustAppend(t, s, id, 2, at(id, 3, day*86400+2, &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed", Answer: "an answer"}))
-			}
 		}
-		fill("run_b", 2, true)
-		fill("run_a", 1, true)
-		fill("run_c", 3, true)
-		fill("run_going", 1, false)
+		for _, run := range []struct {
+			id  string
+			day int
+		}{{"run_b", 2}, {"run_a", 1}, {"run_c", 3}} {
+			begin(run.id, run.day)
+			mustAppend(t, s, run.id, 2, at(run.id, 3, run.day*86400+2, &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed", Answer: "an answer"}))
+		}
+		begin("run_going", 1)
 		end := epoch.Add(1000 * 24 * time.Hour)
 		if got := endedIDs(t, s, nil, end, 10); got != "run_a run_b run_c" {
 			t.Errorf("ended: %s", got)

@@ -19,10 +19,7 @@ import (
 // TestIndex runs the tests for [store.RunIndex]. open is as of [Test].
 func TestIndex(t *testing.T, open func() store.RunIndex) {
 	t.Helper()
-	for _, tt := range []struct {
-		name string
-		fn   func(*testing.T, store.RunIndex)
-	}{
+	run(t, open, []testOf[store.RunIndex]{
 		{"lists runs page by page", listsRuns},
 		{"shows the state of a run", indexShowsState},
 		{"lists model calls", listsModelCalls},
@@ -31,12 +28,7 @@ func TestIndex(t *testing.T, open func() store.RunIndex) {
 		{"lists the runs and calls of a time", listsTimes},
 		{"searches page by page", searches},
 		{"finds runs by what they did", finds},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tt.fn(t, open())
-		})
-	}
+	})
 }
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -47,19 +39,19 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func TestModelCallsOfPrincipals(t *testing.T, s store.RunIndex, many int) {
 	t.Helper()
 	for _, c := range []struct {
-		filter store.RunFilter
-		ids    []int // from, to, each
+		filter         store.RunFilter
+		from, to, step int // the numbers of the runs, descending
 	}{
-		{store.RunFilter{Principal: "many"}, []int{many, 1, 1}},
-		{store.RunFilter{Principal: "few"}, []int{many + 10, many + 1, 1}},
-		{store.RunFilter{Principal: "many", Status: "failed", Since: time.Unix(0, 5), Until: time.Unix(0, 1000)}, []int{999, 5, 2}},
-		{store.RunFilter{Principal: "few", Status: "failed", Since: time.Unix(0, int64(many)+3), Until: time.Unix(0, int64(many)+8)}, []int{many + 7, many + 3, 2}},
-		{store.RunFilter{Principal: "none"}, []int{0, 1, 1}},
-		{store.RunFilter{Principal: "many", RunID: "run_7"}, []int{7, 7, 1}},
+		{store.RunFilter{Principal: "many"}, many, 1, 1},
+		{store.RunFilter{Principal: "few"}, many + 10, many + 1, 1},
+		{store.RunFilter{Principal: "many", Status: "failed", Since: time.Unix(0, 5), Until: time.Unix(0, 1000)}, 999, 5, 2},
+		{store.RunFilter{Principal: "few", Status: "failed", Since: time.Unix(0, int64(many)+3), Until: time.Unix(0, int64(many)+8)}, many + 7, many + 3, 2},
+		{store.RunFilter{Principal: "none"}, 0, 1, 1},
+		{store.RunFilter{Principal: "many", RunID: "run_7"}, 7, 7, 1},
 	} {
 		c.filter.Limit = 700
-		next := c.ids[0]
-		for page := 0; page == 0 || c.filter.After != ""; page++ {
+		next := c.from
+		for {
 			rows, after, err := s.ModelCalls(t.Context(), &c.filter)
 			if err != nil {
 				t.Fatal(err)
@@ -68,11 +60,14 @@ func TestModelCallsOfPrincipals(t *testing.T, s store.RunIndex, many int) {
 				if want := fmt.Sprint("run_", next); r.RunID != want {
 					t.Fatalf("%+v: %s, want %s", c.filter, r.RunID, want)
 				}
-				next -= c.ids[2]
+				next -= c.step
 			}
 			c.filter.After = after
+			if after == "" {
+				break
+			}
 		}
-		if next >= c.ids[1] {
+		if next >= c.to {
 			t.Errorf("%+v: the rows end before run_%d", c.filter, next)
 		}
 	}
@@ -89,18 +84,19 @@ func listsRuns(t *testing.T, s store.RunIndex) {
 	}
 	mustAppend(t, s, "run_6", 1, at("run_6", 2, 9, &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"}))
 	var seen []string
-	for cursor, pages := "", 0; ; pages++ {
+	cursor := ""
+	for page := range 4 {
 		rows, next, err := s.Runs(t.Context(), &store.RunFilter{Limit: 3, After: cursor})
-		if err != nil || len(rows) > 3 || pages > 3 {
-			t.Fatalf("%d rows, page %d, %v", len(rows), pages, err)
+		if err != nil || len(rows) > 3 || page == 3 && next != "" {
+			t.Fatalf("%d rows, page %d, %v", len(rows), page, err)
 		}
 		for _, r := range rows {
 			seen = append(seen, r.RunID)
 		}
-		cursor = next
 		if next == "" {
 			break
 		}
+		cursor = next
 	}
 	if want := []string{"run_6", "run_5", "run_4", "run_3", "run_2", "run_1", "run_0"}; !slices.Equal(seen, want) {
 		t.Errorf("got %v, want %v", seen, want)
@@ -232,18 +228,15 @@ func listsTimes(t *testing.T, s store.RunIndex) {
 		{store.RunFilter{Since: second(6)}, ""},
 	} {
 		var runs, calls []string
-		for f, whole := tt.f, false; !whole; { // page by page: the bounds hold with a cursor, too
-			f.Limit = 1
-			rows, next, err := s.Runs(t.Context(), &f)
+		f := tt.f
+		f.Limit = 1 // page by page: the bounds hold with a cursor, too
+		for r, err := range f.All(t.Context(), s) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range rows {
-				runs = append(runs, strings.TrimPrefix(r.RunID, "run_"))
-			}
-			f.After, whole = next, next == ""
+			runs = append(runs, strings.TrimPrefix(r.RunID, "run_"))
 		}
-		f := tt.f
+		f = tt.f
 		if !f.Since.IsZero() {
 			f.Since = f.Since.Add(10 * time.Second)
 		}
@@ -279,11 +272,12 @@ func searches(t *testing.T, s store.RunIndex) {
 		return slices.Contains(r.Tools, "tool_3"), nil
 	}
 	var found []string
-	short := 0
-	for f, n := (store.RunFilter{Limit: 2}), 0; ; n++ {
+	short := 0 // number of pages that are not full and not the last
+	f := store.RunFilter{Limit: 2}
+	for page := 0; ; page++ {
 		before := matched
 		rows, next, err := store.Search(t.Context(), s, &f, 4, uses)
-		if err != nil || len(rows) > 2 || matched-before > 4 || n > all {
+		if err != nil || len(rows) > 2 || matched-before > 4 || page > all {
 			t.Fatalf("%d rows of %d, %v", len(rows), matched-before, err)
 		}
 		for _, r := range rows {
@@ -295,7 +289,7 @@ func searches(t *testing.T, s store.RunIndex) {
 		if len(rows) < 2 {
 			short++
 		}
-		if n == 0 { // a run that begins meanwhile moves no page
+		if page == 0 { // a run that begins meanwhile moves no page
 			mustAppend(t, s, "run_99", 0, at("run_99", 1, 99, &event.RunStarted{Model: "m"}), at("run_99", 2, 99, &event.ToolCallPlanned{ToolCallID: "c", Tool: "tool_3"}))
 		}
 		f.After = next

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -21,10 +20,7 @@ var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 // TestLedger runs the tests for [store.Ledger]. open is as of [Test].
 func TestLedger(t *testing.T, open func() store.Ledger) {
 	t.Helper()
-	for _, tt := range []struct {
-		name string
-		fn   func(*testing.T, store.Ledger)
-	}{
+	run(t, open, []testOf[store.Ledger]{
 		{"reserves and settles", reservesAndSettles},
 		{"admits up to the limit", admitsUpToLimit},
 		{"reserves in all accounts or in none", reservesInAllOrNone},
@@ -40,12 +36,7 @@ func TestLedger(t *testing.T, open func() store.Ledger) {
 		{"removes what is old", sweepsOld},
 		{"refuses what is no reservation", refusesReservations},
 		{"respects the context with a ledger", ledgerRespectsContext},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tt.fn(t, open())
-		})
-	}
+	})
 }
 
 func day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
@@ -407,8 +398,7 @@ func refusesReservations(t *testing.T, l store.Ledger) {
 }
 
 func ledgerRespectsContext(t *testing.T, l store.Ledger) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	ctx := cancelled(t)
 	errs := map[string]error{"reserve": l.Reserve(ctx, reservation("a", 1)), "settle": l.Settle(ctx, "a", store.Counts{}), "record": l.Record(ctx, "b", noon, nil)}
 	_, errs["sweep"] = l.Sweep(ctx, noon)
 	_, errs["balances"] = l.Balances(ctx, reservation("", 0).Accounts())

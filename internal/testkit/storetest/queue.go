@@ -25,17 +25,14 @@ const long = time.Hour
 // possible orders of operations on a call, and execute one of every so many orders: 1 executes all, for a fast store.
 func TestQueue(t *testing.T, every int, open func() remote.Queue) {
 	t.Helper()
-	for _, tt := range []struct {
-		name string
-		fn   func(*testing.T, remote.Queue)
-	}{
+	run(t, open, []testOf[remote.Queue]{
 		{"queues a call once", queuesOnce},
 		{"keeps a call whole", keepsCalls},
 		{"gives a call to one worker", claimsOnce},
 		{"lets many workers claim at once", claimsTogether},
 		{"starts a call for its holder alone", startsForClaimantOnly},
 		{"finishes a call once", finishesOnce},
-		{"renewsCalls leases", renewsCalls},
+		{"renews leases", renewsCalls},
 		{"queues again what was not sent", requeuesClaimed},
 		{"queues again what may run again", requeuesReaders},
 		{"gives up what is lost too often", givesUp},
@@ -49,12 +46,7 @@ func TestQueue(t *testing.T, every int, open func() remote.Queue) {
 		{"knows the workers", knowsWorkers},
 		{"respects the context of calls", callsContext},
 		{"forgets the calls of a run", forgetsCalls},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tt.fn(t, open())
-		})
-	}
+	})
 	t.Run("keeps its promises in every order of events", func(t *testing.T) {
 		t.Parallel()
 		everyOrder(t, every, open)
@@ -310,7 +302,7 @@ func renewsCalls(t *testing.T, q remote.Queue) {
 	}
 	theirs := ref
 	if stop, err := q.RenewCalls(ctx, "b", []remote.Ref{theirs}, 0); err != nil || len(stop) != 1 {
-		t.Errorf("another worker renewsCalls: stop %v, %v", stop, err)
+		t.Errorf("another worker renews: stop %v, %v", stop, err)
 	}
 	if _, err := q.ExpireCalls(ctx); err != nil {
 		t.Fatal(err)
@@ -649,8 +641,7 @@ func shortenWorkers(t *testing.T, q remote.Queue) {
 
 func callsContext(t *testing.T, q remote.Queue) {
 	putCall(t, q, call("k", lathe.Writes))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	ctx := cancelled(t)
 	if _, err := q.FindCall(ctx, "k"); lathe.CodeOf(err) != lathe.CodeCancelled {
 		t.Errorf("find: %v", err)
 	}

@@ -40,31 +40,33 @@ type place struct {
 	result    int // the attempt whose result is stored, from 1; 0: no result
 }
 
-// A step is one action of a process, such as {"claim", 'a'}, {"start", 1} or {"expire", 0}.
+// A step is one action of a process, such as {what: "claim", worker: 'a'}, {what: "start", attempt: 1} or {what: "expire"}.
 type step struct {
-	what string
-	who  int // claim: the worker; start, run, finish, return, lapse, renew: the attempt, from 1; else 0
+	what    string
+	worker  byte // of a claim
+	attempt int  // from 1, of start, run, finish, return, lapse and renew
 }
 
 // steps returns the steps that processes can take from a place.
 func (p *place) steps() []step {
-	out := []step{{"expire", 0}, {"cancel", 0}, {"decide", 0}}
+	out := []step{{what: "expire"}, {what: "cancel"}, {what: "decide"}}
 	if p.n < attempts {
-		out = append(out, step{"claim", 'a'})
+		out = append(out, step{what: "claim", worker: 'a'})
 	}
 	if p.n > 0 && p.n < attempts { // the first claim is always that of a: the workers differ in nothing else
-		out = append(out, step{"claim", 'b'})
+		out = append(out, step{what: "claim", worker: 'b'})
 	}
 	for i := 1; i <= p.n; i++ {
 		h := p.had[i-1]
-		out = append(out, step{"start", i}, step{"lapse", i}, step{"renew", i})
+		out = append(out, step{what: "start", attempt: i}, step{what: "lapse", attempt: i}, step{what: "renew", attempt: i})
 		switch {
-		case h.sent && !h.ran && !h.answered:
-			out = append(out, step{"run", i}, step{"return", i})
 		case h.ran:
-			out = append(out, step{"finish", i})
-		case !h.sent && !h.answered:
-			out = append(out, step{"return", i})
+			out = append(out, step{what: "finish", attempt: i})
+		case h.answered: // it neither runs nor answers any more
+		case h.sent:
+			out = append(out, step{what: "run", attempt: i}, step{what: "return", attempt: i})
+		default:
+			out = append(out, step{what: "return", attempt: i})
 		}
 	}
 	return out
@@ -72,52 +74,17 @@ func (p *place) steps() []step {
 
 // apply returns the place after a step, and whether the queue accepts the step.
 func (p place) apply(s step, effect lathe.Effect) (next place, ok bool) {
-	rerun := effect == lathe.ReadOnly || effect == lathe.Idempotent
-	i := s.who - 1
-	mine := s.what != "claim" && s.who > 0 && p.n == s.who && p.owner == p.had[i].worker
-	held := mine && (p.state == remote.Claimed || p.state == remote.Started)
-	requeue := func() {
-		p.state = remote.Queued
-		if p.cancelled {
-			p.state = remote.Cancelled
-		}
+	if s.attempt > 0 {
+		return p.applyAttempt(s.what, s.attempt)
 	}
 	switch s.what {
 	case "claim":
 		if p.state != remote.Queued {
 			return p, false
 		}
-		p.had[p.n] = attempt{worker: byte(s.who)}
-		p.state, p.owner, p.lapsed = remote.Claimed, byte(s.who), false
+		p.had[p.n] = attempt{worker: s.worker}
+		p.state, p.owner, p.lapsed = remote.Claimed, s.worker, false
 		p.n++
-	case "start":
-		if !mine || p.state != remote.Claimed || p.lapsed {
-			return p, false
-		}
-		p.state, p.lapsed, p.had[i].sent = remote.Started, false, true
-	case "run":
-		p.had[i].ran = true
-	case "lapse", "renew":
-		if !held {
-			return p, false
-		}
-		p.lapsed = s.what == "lapse"
-	case "finish":
-		p.had[i].answered = true
-		switch {
-		case mine && p.state == remote.Done:
-		case mine && (p.state == remote.Started || p.state == remote.Queued || p.state == remote.Unknown && !p.decided):
-			p.state, p.result = remote.Done, s.who
-		default:
-			return p, false
-		}
-	case "return":
-		p.had[i].answered = true
-		if !held {
-			return p, false
-		}
-		p.owner = 0
-		requeue()
 	case "cancel":
 		switch p.state {
 		case remote.Queued, remote.Claimed:
@@ -129,19 +96,72 @@ func (p place) apply(s step, effect lathe.Effect) (next place, ok bool) {
 	case "decide":
 		p.decided = p.decided || p.state == remote.Unknown
 	case "expire":
-		switch {
-		case !p.lapsed:
-		case p.state == remote.Claimed:
-			p.owner = 0
-			requeue()
-		case p.state != remote.Started:
-		case rerun:
-			requeue()
-		default:
-			p.state = remote.Unknown
+		if p.lapsed {
+			p.expire(effect)
 		}
 	}
 	return p, true
+}
+
+// applyAttempt is apply for a step of an attempt.
+func (p place) applyAttempt(what string, number int) (next place, ok bool) {
+	a := &p.had[number-1]
+	isCurrent := number == p.n && p.owner == a.worker
+	isHeld := isCurrent && (p.state == remote.Claimed || p.state == remote.Started)
+	switch what {
+	case "start":
+		if !isCurrent || p.state != remote.Claimed || p.lapsed {
+			return p, false
+		}
+		p.state, a.sent = remote.Started, true
+	case "run":
+		a.ran = true
+	case "lapse", "renew":
+		if !isHeld {
+			return p, false
+		}
+		p.lapsed = what == "lapse"
+	case "finish":
+		a.answered = true
+		if isCurrent && p.state == remote.Done {
+			return p, true // the first result stays
+		}
+		mayFinish := p.state == remote.Started || p.state == remote.Queued || p.state == remote.Unknown && !p.decided
+		if !isCurrent || !mayFinish {
+			return p, false
+		}
+		p.state, p.result = remote.Done, number
+	case "return":
+		a.answered = true
+		if !isHeld {
+			return p, false
+		}
+		p.owner = 0
+		p.requeue()
+	}
+	return p, true
+}
+
+// requeue queues the call again, unless it was cancelled.
+func (p *place) requeue() {
+	p.state = remote.Queued
+	if p.cancelled {
+		p.state = remote.Cancelled
+	}
+}
+
+// expire changes a call whose lease has ended.
+func (p *place) expire(effect lathe.Effect) {
+	mayRepeat := effect == lathe.ReadOnly || effect == lathe.Idempotent
+	switch {
+	case p.state == remote.Claimed:
+		p.owner = 0
+		p.requeue()
+	case p.state == remote.Started && mayRepeat:
+		p.requeue()
+	case p.state == remote.Started:
+		p.state = remote.Unknown
+	}
 }
 
 // broken returns the guarantee that does not hold at the place, which a step has reached from was.
@@ -287,7 +307,14 @@ func (p *place) shown(ctx context.Context, q remote.Queue, key string) error {
 	if row.State != p.state || row.Attempt != p.n || row.Worker != owner || row.Cancelled != p.cancelled || row.Decided != p.decided {
 		return fmt.Errorf("the call is %s, attempt %d, of %q, cancelled %t, decided %t; want %+v", row.State, row.Attempt, row.Worker, row.Cancelled, row.Decided, *p)
 	}
-	if (row.Result != nil) != (p.result != 0) || row.Result != nil && string(row.Result.Data) != fmt.Sprintf(`"%d"`, p.result) {
+	want, got := "none", "none"
+	if p.result != 0 {
+		want = fmt.Sprintf(`"%d"`, p.result)
+	}
+	if row.Result != nil {
+		got = string(row.Result.Data)
+	}
+	if got != want {
 		return fmt.Errorf("the result is %v, want that of attempt %d", row.Result, p.result)
 	}
 	return nil
@@ -296,12 +323,12 @@ func (p *place) shown(ctx context.Context, q remote.Queue, key string) error {
 // walkStep takes a step in a queue, and reports whether the queue accepted it. refs are those of the claims so far.
 func walkStep(ctx context.Context, q remote.Queue, c *remote.Call, refs *[]remote.Ref, s step) (took bool, err error) {
 	var ref remote.Ref
-	if s.who > 0 && s.what != "claim" {
-		ref = (*refs)[s.who-1]
+	if s.attempt > 0 {
+		ref = (*refs)[s.attempt-1]
 	}
 	switch s.what {
 	case "claim":
-		calls, cerr := q.ClaimCalls(ctx, string(rune(s.who)), []string{c.Definition}, long, 1)
+		calls, cerr := q.ClaimCalls(ctx, string(rune(s.worker)), []string{c.Definition}, long, 1)
 		for i := range calls {
 			*refs = append(*refs, calls[i].Ref())
 		}
@@ -309,7 +336,7 @@ func walkStep(ctx context.Context, q remote.Queue, c *remote.Call, refs *[]remot
 	case "start":
 		err = q.StartCall(ctx, ref, long)
 	case "finish":
-		err = q.FinishCall(ctx, ref, good(fmt.Sprint(s.who)))
+		err = q.FinishCall(ctx, ref, good(fmt.Sprint(s.attempt)))
 	case "return":
 		err = q.ReturnCall(ctx, ref)
 	case "lapse", "renew":
@@ -322,7 +349,8 @@ func walkStep(ctx context.Context, q remote.Queue, c *remote.Call, refs *[]remot
 		if berr != nil || ferr != nil {
 			return false, errors.Join(berr, ferr)
 		}
-		return len(stop) == 0 || row.Cancelled && row.State == remote.Started && row.Attempt == ref.Attempt && row.Worker == ref.Worker, nil
+		isCancelled := row.Cancelled && row.State == remote.Started && row.Ref() == ref // its lease is renewed, and the worker is to stop
+		return len(stop) == 0 || isCancelled, nil
 	case "cancel":
 		_, err = q.CancelCall(ctx, c.Key)
 	case "decide":

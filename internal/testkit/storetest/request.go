@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -23,10 +22,7 @@ type RequestRetainer interface {
 // TestRequests runs the tests for [store.RequestStore]. open is as of [Test].
 func TestRequests(t *testing.T, open func() RequestRetainer) {
 	t.Helper()
-	for _, tt := range []struct {
-		name string
-		fn   func(*testing.T, RequestRetainer)
-	}{
+	run(t, open, []testOf[RequestRetainer]{
 		{"finds the run of a request", findsRequests},
 		{"replaces the run of a request", replacesRequests},
 		{"marks a request as delivered once", deliversRequests},
@@ -34,12 +30,7 @@ func TestRequests(t *testing.T, open func() RequestRetainer) {
 		{"removes the records of deleted runs", deletesRequests},
 		{"respects the context with requests", requestsRespectContext},
 		{"leaves one record of many writers", oneRequestWins},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tt.fn(t, open())
-		})
-	}
+	})
 }
 
 func digestOf(s string) store.RequestDigest { return sha256.Sum256([]byte(s)) }
@@ -55,54 +46,69 @@ func mustPutRequest(t *testing.T, s store.RequestStore, request, runID string) {
 	}
 }
 
-// wantRequest fails unless the request has the run, "" for none, and is delivered or not.
-func wantRequest(t *testing.T, s store.RequestStore, request, runID string, delivered bool) {
+func wantNoRequest(t *testing.T, s store.RequestStore, request string) {
 	t.Helper()
-	got, err := s.FindRequest(t.Context(), digestOf(request))
-	if runID == "" {
-		if lathe.CodeOf(err) != lathe.CodeNotFound {
-			t.Errorf("%s: %+v, %v, want not_found", request, got, err)
-		}
-		return
-	}
-	if err != nil || got.RunID != runID || got.Delivered != delivered {
-		t.Errorf("%s: %+v, %v, want %s, delivered %v", request, got, err, runID, delivered)
-	}
-	if delivered && got.DeliveredAge < time.Second {
-		t.Errorf("%s: delivered %v ago, and not a second", request, got.DeliveredAge)
-	}
-	if got.Age < 0 || got.Age > time.Minute || got.DeliveredAge < 0 || got.DeliveredAge > time.Minute || !delivered && got.DeliveredAge != 0 {
-		t.Errorf("%s: ages of %v and %v", request, got.Age, got.DeliveredAge)
+	if got, err := s.FindRequest(t.Context(), digestOf(request)); lathe.CodeOf(err) != lathe.CodeNotFound {
+		t.Errorf("%s: %+v, %v, want not_found", request, got, err)
 	}
 }
 
+// wantUndelivered fails unless the request has the run, and was not delivered.
+func wantUndelivered(t *testing.T, s store.RequestStore, request, runID string) {
+	t.Helper()
+	if got := wantRequest(t, s, request, runID); got.Delivered || got.DeliveredAge != 0 {
+		t.Errorf("%s: %+v, want a request that was not delivered", request, got)
+	}
+}
+
+// wantDelivered fails unless the request has the run, and was delivered by mustDeliver, a second ago.
+func wantDelivered(t *testing.T, s store.RequestStore, request, runID string) {
+	t.Helper()
+	if got := wantRequest(t, s, request, runID); !got.Delivered || got.DeliveredAge < time.Second || got.DeliveredAge > time.Minute {
+		t.Errorf("%s: %+v, want a request that was delivered a second ago", request, got)
+	}
+}
+
+// wantRequest fails unless the request has the run, and returns its record.
+func wantRequest(t *testing.T, s store.RequestStore, request, runID string) store.RequestRecord {
+	t.Helper()
+	got, err := s.FindRequest(t.Context(), digestOf(request))
+	if err != nil || got.RunID != runID {
+		t.Errorf("%s: %+v, %v, want %s", request, got, err, runID)
+	}
+	if got.Age < 0 || got.Age > time.Minute {
+		t.Errorf("%s: its age is %v", request, got.Age)
+	}
+	return got
+}
+
 func findsRequests(t *testing.T, s RequestRetainer) {
-	wantRequest(t, s, "a", "", false)
+	wantNoRequest(t, s, "a")
 	mustPutRequest(t, s, "a", "run_1") // before the run has any event
 	mustPutRequest(t, s, "b", "run_2")
-	wantRequest(t, s, "a", "run_1", false)
-	wantRequest(t, s, "b", "run_2", false)
-	wantRequest(t, s, "c", "", false)
+	wantUndelivered(t, s, "a", "run_1")
+	wantUndelivered(t, s, "b", "run_2")
+	wantNoRequest(t, s, "c")
 }
 
 func replacesRequests(t *testing.T, s RequestRetainer) {
 	mustPutRequest(t, s, "a", "run_1")
 	mustPutRequest(t, s, "a", "run_1")
 	mustPutRequest(t, s, "a", "run_2")
-	wantRequest(t, s, "a", "run_2", false)
+	wantUndelivered(t, s, "a", "run_2")
 	mustDeliver(t, s, "a", "run_2")
 	for _, instead := range []string{"", "run_1", "run_9"} { // of the run that has answered it the caller knows nothing
 		if err := s.PutRequest(t.Context(), digestOf("a"), "run_3", instead); lathe.CodeOf(err) != lathe.CodeConflict || !errors.Is(err, lathe.ErrConflict) {
 			t.Errorf("in place of %q: %v, want a conflict", instead, err)
 		}
-		wantRequest(t, s, "a", "run_2", true)
+		wantDelivered(t, s, "a", "run_2")
 	}
 	mustPutRequest(t, s, "a", "run_3")
-	wantRequest(t, s, "a", "run_3", false)
+	wantUndelivered(t, s, "a", "run_3")
 	if err := s.PutRequest(t.Context(), digestOf("c"), "run_4", "run_1"); err != nil { // the record that it found was removed
 		t.Error(err)
 	}
-	wantRequest(t, s, "c", "run_4", false)
+	wantUndelivered(t, s, "c", "run_4")
 }
 
 func mustDeliver(t *testing.T, s store.RequestStore, request, runID string) {
@@ -114,12 +120,12 @@ func mustDeliver(t *testing.T, s store.RequestStore, request, runID string) {
 
 func deliversRequests(t *testing.T, s RequestRetainer) {
 	mustDeliver(t, s, "a", "run_1") // of which there is no record
-	wantRequest(t, s, "a", "", false)
+	wantNoRequest(t, s, "a")
 	mustPutRequest(t, s, "a", "run_2")
 	mustDeliver(t, s, "a", "run_1") // which another run has replaced
-	wantRequest(t, s, "a", "run_2", false)
+	wantUndelivered(t, s, "a", "run_2")
 	mustDeliver(t, s, "a", "run_2")
-	wantRequest(t, s, "a", "run_2", true)
+	wantDelivered(t, s, "a", "run_2")
 	first, err := s.FindRequest(t.Context(), digestOf("a"))
 	if err != nil {
 		t.Fatal(err)
@@ -137,11 +143,11 @@ func keepsRetiredRequests(t *testing.T, s RequestRetainer) {
 		t.Fatal(err)
 	}
 	wantLeft(t, s, "124578")
-	wantRequest(t, s, "a", "run_0", false) // a repetition learns that the content is gone
+	wantUndelivered(t, s, "a", "run_0") // a repetition learns that the content is gone
 	if err := s.DeletePrincipal(t.Context(), "p0"); err != nil {
 		t.Fatal(err)
 	}
-	wantRequest(t, s, "a", "", false)
+	wantNoRequest(t, s, "a")
 }
 
 func deletesRequests(t *testing.T, s RequestRetainer) {
@@ -160,17 +166,16 @@ func deletesRequests(t *testing.T, s RequestRetainer) {
 	}
 	wantLeft(t, s, "268")
 	for i := range 9 {
-		id := fmt.Sprintf("run_%d", i)
 		if i == 0 || i == 4 || i%2 == 1 {
-			id = ""
+			wantNoRequest(t, s, fmt.Sprint(i))
+		} else {
+			wantUndelivered(t, s, fmt.Sprint(i), fmt.Sprintf("run_%d", i))
 		}
-		wantRequest(t, s, fmt.Sprint(i), id, false)
 	}
 }
 
 func requestsRespectContext(t *testing.T, s RequestRetainer) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	ctx := cancelled(t)
 	if err := s.PutRequest(ctx, digestOf("a"), "run_1", ""); lathe.CodeOf(err) != lathe.CodeCancelled {
 		t.Errorf("put: %v", err)
 	}
@@ -180,7 +185,7 @@ func requestsRespectContext(t *testing.T, s RequestRetainer) {
 	if err := s.DeliverRequest(ctx, digestOf("a"), "run_1", time.Now()); lathe.CodeOf(err) != lathe.CodeCancelled {
 		t.Errorf("deliver: %v", err)
 	}
-	wantRequest(t, s, "a", "", false)
+	wantNoRequest(t, s, "a")
 }
 
 func oneRequestWins(t *testing.T, s RequestRetainer) {
@@ -204,5 +209,5 @@ func oneRequestWins(t *testing.T, s RequestRetainer) {
 	for i := range 16 {
 		mustDeliver(t, s, "a", fmt.Sprintf("run_%d", i))
 	}
-	wantRequest(t, s, "a", got.RunID, true)
+	wantDelivered(t, s, "a", got.RunID)
 }

@@ -16,20 +16,12 @@ import (
 // TestRetention runs the tests for [store.Retainer]. open is as of [Test].
 func TestRetention(t *testing.T, open func() store.Retainer) {
 	t.Helper()
-	for _, tt := range []struct {
-		name string
-		fn   func(*testing.T, store.Retainer)
-	}{
+	run(t, open, []testOf[store.Retainer]{
 		{"removes what is old and has ended", removesOld},
 		{"removes until there is room", trims},
 		{"removes a session and a principal", removesNamed},
 		{"reports what it removed, and forgets that on demand", remembersGone},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tt.fn(t, open())
-		})
-	}
+	})
 }
 
 // fillKept puts nine runs into the store, of one day each: of each three one has ended, one waits, one goes on.

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -55,8 +54,7 @@ func TestSecrets(t *testing.T, open func() store.SecretKeeper) {
 	})
 	t.Run("respects the context with secrets", func(t *testing.T) {
 		t.Parallel()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
+		ctx := cancelled(t)
 		if _, err := open().SharedSecret(ctx, "one", []byte("x")); lathe.CodeOf(err) != lathe.CodeCancelled {
 			t.Error(err)
 		}

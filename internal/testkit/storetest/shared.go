@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,10 +22,11 @@ const lease = time.Hour
 // leases, the times at which runs wake, and the expiry of addresses.
 func TestShared(t *testing.T, open func() (s store.Shared, pass func(time.Duration))) {
 	t.Helper()
-	for _, tt := range []struct {
-		name string
-		fn   func(*testing.T, *shared)
-	}{
+	openShared := func() *shared {
+		s, pass := open()
+		return &shared{s, pass}
+	}
+	run(t, openShared, []testOf[*shared]{
 		{"begins a run with a claim", beginsWithAClaim},
 		{"takes events from the last claim alone", fences},
 		{"keeps a claim until its lease ends", leaseEnds},
@@ -44,13 +46,7 @@ func TestShared(t *testing.T, open func() (s store.Shared, pass func(time.Durati
 		{"knows where nodes are", knowsAddresses},
 		{"notifies of runs", notifications},
 		{"refuses claims without a node or a lease", refusesClaims},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s, pass := open()
-			tt.fn(t, &shared{s, pass})
-		})
-	}
+	})
 }
 
 type shared struct {
@@ -78,7 +74,7 @@ func (s *shared) append(t *testing.T, c store.Claim, last int64, d event.Data) {
 	}
 }
 
-// claim takes what a node gets.
+// claim claims at most limit runs for a node.
 func (s *shared) claim(t *testing.T, node string, limit int) []store.Claim {
 	t.Helper()
 	got, err := s.Claim(t.Context(), node, lease, limit)
@@ -93,8 +89,8 @@ func (s *shared) claim(t *testing.T, node string, limit int) []store.Claim {
 	return got
 }
 
-// one takes the one run that there is to be claimed.
-func (s *shared) one(t *testing.T, node string) store.Claim {
+// claimOnly claims for a node, and fails unless it gets exactly one run.
+func (s *shared) claimOnly(t *testing.T, node string) store.Claim {
 	t.Helper()
 	got := s.claim(t, node, 10)
 	if len(got) != 1 {
@@ -103,7 +99,8 @@ func (s *shared) one(t *testing.T, node string) store.Claim {
 	return got[0]
 }
 
-func (s *shared) none(t *testing.T, why string) {
+// wantNoClaim fails if another node can claim a run.
+func (s *shared) wantNoClaim(t *testing.T, why string) {
 	t.Helper()
 	if got := s.claim(t, "node_other", 10); len(got) != 0 {
 		t.Fatalf("%s: got %+v, want no claim", why, got)
@@ -117,7 +114,7 @@ func (s *shared) release(t *testing.T, c store.Claim, seen int64) {
 	}
 }
 
-func (s *shared) owner(t *testing.T, runID, want string) {
+func (s *shared) wantOwner(t *testing.T, runID, want string) {
 	t.Helper()
 	if got, err := s.Owner(t.Context(), runID); err != nil || got != want {
 		t.Errorf("the owner of %s: got %q, %v, want %q", runID, got, err, want)
@@ -129,15 +126,15 @@ func waiting(id string) *event.RunPaused {
 }
 
 func beginsWithAClaim(t *testing.T, s *shared) {
-	s.owner(t, "run_a", "")
+	s.wantOwner(t, "run_a", "")
 	c := s.start(t, "node_1", "run_a")
-	s.owner(t, "run_a", "node_1")
-	s.none(t, "a run under way")
+	s.wantOwner(t, "run_a", "node_1")
+	s.wantNoClaim(t, "a run under way")
 	_, err := s.AppendAs(t.Context(), store.Claim{RunID: "run_a", Node: "node_2", Lease: lease}, 0, stamped("run_a", 1, &event.RunStarted{}))
 	wantConflict(t, "a run that was begun already", err)
-	s.owner(t, "run_a", "node_1")
+	s.wantOwner(t, "run_a", "node_1")
 	s.append(t, c, 1, &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
-	s.owner(t, "run_a", "")
+	s.wantOwner(t, "run_a", "")
 	if got := read(t, s, "run_a", 0); len(got) != 2 {
 		t.Errorf("got %d events, want 2", len(got))
 	}
@@ -150,7 +147,7 @@ func fences(t *testing.T, s *shared) {
 	first := s.start(t, "node_1", "run_a")
 	s.pass(2 * lease)
 	s.append(t, first, 1, &event.RunResumed{}) // no other node has acquired the run
-	second := s.one(t, "node_2")
+	second := s.claimOnly(t, "node_2")
 	if second.Epoch != first.Epoch+1 {
 		t.Errorf("got epoch %d after %d", second.Epoch, first.Epoch)
 	}
@@ -168,7 +165,7 @@ func fences(t *testing.T, s *shared) {
 	_, err := s.AppendAs(t.Context(), second, 2, stamped("run_a", 3, &event.RunResumed{}))
 	wantConflict(t, "a log that has moved on", err)
 	s.release(t, first, 3) // which is not the last one
-	s.owner(t, "run_a", "node_2")
+	s.wantOwner(t, "run_a", "node_2")
 	s.release(t, second, 3)
 	_, err = s.AppendAs(t.Context(), second, 3, stamped("run_a", 4, &event.RunResumed{}))
 	wantConflict(t, "a claim that was released", err)
@@ -180,11 +177,11 @@ func fences(t *testing.T, s *shared) {
 func leaseEnds(t *testing.T, s *shared) {
 	c := s.start(t, "node_1", "run_a")
 	s.pass(lease / 2)
-	s.none(t, "half of the lease")
+	s.wantNoClaim(t, "half of the lease")
 	s.pass(lease)
-	s.owner(t, "run_a", "")
-	next := s.one(t, "node_2")
-	s.owner(t, "run_a", "node_2")
+	s.wantOwner(t, "run_a", "")
+	next := s.claimOnly(t, "node_2")
+	s.wantOwner(t, "run_a", "node_2")
 	if next.Epoch != c.Epoch+1 || next.RunID != "run_a" {
 		t.Errorf("got %+v", next)
 	}
@@ -204,7 +201,7 @@ func renews(t *testing.T, s *shared) {
 	for range 3 {
 		s.pass(lease / 2)
 		got, err := s.Renew(t.Context(), "node_1", lease)
-		slices.SortFunc(got, func(a, b store.Claim) int { return len(a.RunID) - len(b.RunID) + int(a.RunID[4]) - int(b.RunID[4]) })
+		slices.SortFunc(got, func(a, b store.Claim) int { return strings.Compare(a.RunID, b.RunID) })
 		if err != nil || len(got) != 2 || got[0] != (store.Claim{RunID: "run_a", Node: "node_1", Epoch: 1, Lease: lease}) ||
 			got[1] != (store.Claim{RunID: "run_b", Node: "node_1", Epoch: 1, Lease: lease, Signals: 1}) {
 			t.Fatalf("got %+v, %v", got, err)
@@ -219,8 +216,8 @@ func renews(t *testing.T, s *shared) {
 	}
 }
 
-// renew renews the claims of a node, and wants those of these runs.
-func (s *shared) renew(t *testing.T, node string, want ...string) {
+// wantRenewed renews the claims of a node, and fails unless they are those of these runs.
+func (s *shared) wantRenewed(t *testing.T, node string, want ...string) {
 	t.Helper()
 	claims, err := s.Renew(t.Context(), node, lease)
 	var got []string
@@ -241,31 +238,31 @@ func givesUpRenewed(t *testing.T, s *shared) {
 	s.append(t, first["run_c"], 1, waiting("c1"))
 	s.start(t, "node_2", "run_d")
 	for range 2 {
-		s.renew(t, "node_1", "run_a", "run_b", "run_c")
-		s.renew(t, "node_2", "run_d")
+		s.wantRenewed(t, "node_1", "run_a", "run_b", "run_c")
+		s.wantRenewed(t, "node_2", "run_d")
 		s.pass(lease / 2)
-		s.none(t, "claims that were renewed")
+		s.wantNoClaim(t, "claims that were renewed")
 		_, err := s.ClaimRun(t.Context(), "node_2", "run_a", lease)
 		wantConflict(t, "a run whose claim was renewed", err)
-		s.owner(t, "run_a", "node_1")
+		s.wantOwner(t, "run_a", "node_1")
 	}
 	s.release(t, first["run_b"], 1)
-	if got := s.one(t, "node_2"); got.RunID != "run_b" || got.Epoch != 2 {
+	if got := s.claimOnly(t, "node_2"); got.RunID != "run_b" || got.Epoch != 2 {
 		t.Errorf("what was released: %+v", got)
 	}
-	s.renew(t, "node_2", "run_b", "run_d")
+	s.wantRenewed(t, "node_2", "run_b", "run_d")
 	s.pass(lease / 2) // node_1 is late by now, node_2 is not
-	s.owner(t, "run_a", "")
-	s.owner(t, "run_b", "node_2")
+	s.wantOwner(t, "run_a", "")
+	s.wantOwner(t, "run_b", "node_2")
 	taken, err := s.ClaimRun(t.Context(), "node_2", "run_a", lease)
 	if err != nil || taken.Epoch != 2 {
 		t.Fatalf("a run whose holder is late: %+v, %v", taken, err)
 	}
-	if got := s.one(t, "node_2"); got.RunID != "run_c" || got.Epoch != 2 {
+	if got := s.claimOnly(t, "node_2"); got.RunID != "run_c" || got.Epoch != 2 {
 		t.Errorf("a run whose holder is late: %+v", got)
 	}
-	s.renew(t, "node_1")
-	s.renew(t, "node_2", "run_a", "run_b", "run_c", "run_d")
+	s.wantRenewed(t, "node_1")
+	s.wantRenewed(t, "node_2", "run_a", "run_b", "run_c", "run_d")
 	_, err = s.AppendAs(t.Context(), first["run_a"], 1, stamped("run_a", 2, &event.RunResumed{}))
 	wantConflict(t, "a claim that was lost", err)
 	s.append(t, taken, 1, &event.RunResumed{})
@@ -275,24 +272,24 @@ func revivesNone(t *testing.T, s *shared) {
 	s.start(t, "node_1", "run_a") // never renewed
 	s.pass(2 * lease)
 	s.start(t, "node_1", "run_b")
-	s.renew(t, "node_1", "run_b")
+	s.wantRenewed(t, "node_1", "run_b")
 	s.pass(2 * lease)
 	s.start(t, "node_1", "run_c")
-	s.renew(t, "node_1", "run_c")
+	s.wantRenewed(t, "node_1", "run_c")
 	s.pass(lease / 2)
-	s.owner(t, "run_c", "node_1")
+	s.wantOwner(t, "run_c", "node_1")
 	if got := s.claim(t, "node_2", 1); len(got) != 1 {
 		t.Errorf("with limit 1: %+v", got)
 	}
-	if got := s.one(t, "node_2"); got.Epoch != 2 {
+	if got := s.claimOnly(t, "node_2"); got.Epoch != 2 {
 		t.Errorf("got %+v", got)
 	}
-	s.renew(t, "node_1", "run_c")
+	s.wantRenewed(t, "node_1", "run_c")
 	again, err := s.ClaimRun(t.Context(), "node_1", "run_c", lease) // it is its own
 	if err != nil || again.Epoch != 2 {
 		t.Errorf("got %+v, %v", again, err)
 	}
-	s.renew(t, "node_1", "run_c")
+	s.wantRenewed(t, "node_1", "run_c")
 }
 
 func wakesAbandoned(t *testing.T, s *shared) {
@@ -310,23 +307,23 @@ func wakesAbandoned(t *testing.T, s *shared) {
 			t.Fatal(err)
 		}
 	}
-	s.renew(t, "node_1", "run_a", "run_b")
+	s.wantRenewed(t, "node_1", "run_a", "run_b")
 	s.pass(2 * lease)
 	s.start(t, "node_2", "run_c")
-	s.renew(t, "node_2", "run_c")
-	s.none(t, "runs that wait, with nothing new")
+	s.wantRenewed(t, "node_2", "run_c")
+	s.wantNoClaim(t, "runs that wait, with nothing new")
 	mustPut(t, s, store.Signal{RunID: "run_a", Kind: store.SignalApproval, Key: "c1", Body: []byte(`{}`)})
-	if got := s.one(t, "node_2"); got.RunID != "run_a" || got.Signals != 1 {
+	if got := s.claimOnly(t, "node_2"); got.RunID != "run_a" || got.Signals != 1 {
 		t.Errorf("the one with a signal: %+v", got)
 	}
-	s.renew(t, "node_2", "run_a", "run_c")
+	s.wantRenewed(t, "node_2", "run_a", "run_c")
 	s.pass(lease / 2)
-	s.renew(t, "node_2", "run_a", "run_c")
+	s.wantRenewed(t, "node_2", "run_a", "run_c")
 	for range 9 {
 		s.pass(lease - lease/10)
-		s.renew(t, "node_2", "run_a", "run_c")
+		s.wantRenewed(t, "node_2", "run_a", "run_c")
 	}
-	if got := s.one(t, "node_2"); got.RunID != "run_b" {
+	if got := s.claimOnly(t, "node_2"); got.RunID != "run_b" {
 		t.Errorf("the one whose request has expired: %+v", got)
 	}
 }
@@ -334,16 +331,16 @@ func wakesAbandoned(t *testing.T, s *shared) {
 func givesRunsInMotion(t *testing.T, s *shared) {
 	c := s.start(t, "node_1", "run_a")
 	s.release(t, c, 1)
-	s.owner(t, "run_a", "")
+	s.wantOwner(t, "run_a", "")
 	if got := s.claim(t, "node_1", 0); len(got) != 0 {
 		t.Errorf("with limit 0: %+v", got)
 	}
-	next := s.one(t, "node_1") // which had it before
+	next := s.claimOnly(t, "node_1") // which had it before
 	if next.Epoch != 2 {
 		t.Errorf("got %+v", next)
 	}
 	begin(t, s, "run_b") // without a claim
-	if got := s.one(t, "node_2"); got.RunID != "run_b" || got.Epoch < 1 {
+	if got := s.claimOnly(t, "node_2"); got.RunID != "run_b" || got.Epoch < 1 {
 		t.Errorf("got %+v", got)
 	}
 	for _, id := range []string{"run_c", "run_d", "run_e"} {
@@ -360,7 +357,7 @@ func leavesOthersAlone(t *testing.T, s *shared) {
 	s.append(t, c, 1, &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
 	s.release(t, c, 0)
 	s.pass(2 * lease)
-	s.none(t, "neither resumable nor going on")
+	s.wantNoClaim(t, "neither resumable nor going on")
 }
 
 // A run that is executed step by step is claimed by its executor alone, with ClaimRun, in each of its states.
@@ -371,13 +368,13 @@ func leavesExecuted(t *testing.T, s *shared) {
 	}
 	c.Epoch = 1
 	s.release(t, c, 0)
-	s.none(t, "between two steps")
+	s.wantNoClaim(t, "between two steps")
 	c, err := s.ClaimRun(t.Context(), "node_2", "run_a", lease)
 	if err != nil {
 		t.Fatalf("a step: %v", err)
 	}
 	s.pass(2 * lease)
-	s.none(t, "the process of a step is gone")
+	s.wantNoClaim(t, "the process of a step is gone")
 	if c, err = s.ClaimRun(t.Context(), "node_1", "run_a", lease); err != nil {
 		t.Fatalf("the next step: %v", err)
 	}
@@ -385,7 +382,7 @@ func leavesExecuted(t *testing.T, s *shared) {
 	s.append(t, c, 2, waiting("c1"))
 	s.release(t, c, 1)
 	mustPut(t, s, store.Signal{RunID: "run_a", Kind: "approval", Key: "c1"})
-	s.none(t, "it waits, has a signal, and its request for approval has expired")
+	s.wantNoClaim(t, "it waits, has a signal, and its request for approval has expired")
 	rows, _, err := s.Runs(t.Context(), &store.RunFilter{RunID: "run_a"})
 	if err != nil || len(rows) != 1 || rows[0].Executor != "steps" || !rows[0].Resumable {
 		t.Errorf("the row: %+v, %v", rows, err)
@@ -396,20 +393,20 @@ func parks(t *testing.T, s *shared) {
 	c := s.start(t, "node_1", "run_a")
 	s.append(t, c, 1, waiting("c1"))
 	s.release(t, c, 2)
-	s.none(t, "it waits, and all of it was seen")
+	s.wantNoClaim(t, "it waits, and all of it was seen")
 	mustPut(t, s, store.Signal{RunID: "run_a", Kind: "approval", Key: "c1"})
-	next := s.one(t, "node_2")
+	next := s.claimOnly(t, "node_2")
 	if next.Signals != 1 {
 		t.Errorf("the claim has %d signals, want 1", next.Signals)
 	}
 	s.release(t, next, 2) // the holder has read the signal and released the run
-	s.none(t, "the signal was seen")
+	s.wantNoClaim(t, "the signal was seen")
 
 	unseen := s.start(t, "node_1", "run_b")
 	s.append(t, unseen, 1, waiting("c1"))
-	s.none(t, "the claim holds")
+	s.wantNoClaim(t, "the claim holds")
 	s.pass(2 * lease) // the holder is gone before it gave the claim back
-	if got := s.one(t, "node_2"); got.RunID != "run_b" {
+	if got := s.claimOnly(t, "node_2"); got.RunID != "run_b" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -419,28 +416,28 @@ func losesNoSignal(t *testing.T, s *shared) {
 	mustPut(t, s, store.Signal{RunID: "run_a", Kind: "approval", Key: "c1"})
 	s.append(t, c, 1, waiting("c1"))
 	s.release(t, c, 2)
-	next := s.one(t, "node_2")
+	next := s.claimOnly(t, "node_2")
 	mustPut(t, s, store.Signal{RunID: "run_a", Kind: "result", Key: "c2"}) // after it has looked
 	s.release(t, next, 2)
-	next = s.one(t, "node_1")
+	next = s.claimOnly(t, "node_1")
 	if next.Signals != 2 {
 		t.Errorf("the claim has %d signals, want 2", next.Signals)
 	}
 	s.pass(2 * lease) // the holder is gone
-	next = s.one(t, "node_2")
+	next = s.claimOnly(t, "node_2")
 	s.release(t, next, 2)
-	s.none(t, "all was seen")
+	s.wantNoClaim(t, "all was seen")
 }
 
 func losesNoEvent(t *testing.T, s *shared) {
 	c := s.start(t, "node_1", "run_a")
 	s.append(t, c, 1, waiting("c1"))
 	s.release(t, c, 1)
-	next := s.one(t, "node_2")
+	next := s.claimOnly(t, "node_2")
 	s.release(t, next, 2)
-	s.none(t, "all was seen")
+	s.wantNoClaim(t, "all was seen")
 	mustAppend(t, s, "run_a", 2, stamped("run_a", 3, waiting("c1")))
-	s.one(t, "node_2")
+	s.claimOnly(t, "node_2")
 }
 
 func wakes(t *testing.T, s *shared) {
@@ -449,15 +446,15 @@ func wakes(t *testing.T, s *shared) {
 	s.append(t, c, 2, waiting("c1"))
 	s.release(t, c, 3)
 	s.pass(lease)
-	s.none(t, "the request has not expired")
+	s.wantNoClaim(t, "the request has not expired")
 	s.pass(10 * lease)
-	next := s.one(t, "node_2")
+	next := s.claimOnly(t, "node_2")
 	s.append(t, next, 3, &event.RunResumed{})
 	s.append(t, next, 4, &event.ApprovalResolved{ToolCallID: "c1", Decision: "expired"})
 	s.append(t, next, 5, waiting("c2"))
 	s.release(t, next, 6)
 	s.pass(10 * lease)
-	s.none(t, "no request is open")
+	s.wantNoClaim(t, "no request is open")
 }
 
 func claimsOne(t *testing.T, s *shared) {
@@ -473,7 +470,7 @@ func claimsOne(t *testing.T, s *shared) {
 	if err != nil || taken.Epoch != 2 || taken.RunID != "run_a" || taken.Node != "node_2" || taken.Lease != lease || taken.Signals != 0 {
 		t.Fatalf("got %+v, %v", taken, err)
 	}
-	s.owner(t, "run_a", "node_2")
+	s.wantOwner(t, "run_a", "node_2")
 	again, err := s.ClaimRun(t.Context(), "node_2", "run_a", lease)
 	if err != nil || again.Epoch != 3 {
 		t.Errorf("its own run: got %+v, %v", again, err)
@@ -613,8 +610,7 @@ func refusesClaims(t *testing.T, s *shared) {
 			}
 		}
 	}
-	done, cancel := context.WithCancel(t.Context())
-	cancel()
+	done := cancelled(t)
 	if _, err := s.Claim(done, "node_1", lease, 1); lathe.CodeOf(err) != lathe.CodeCancelled {
 		t.Errorf("cancelled: %v", err)
 	}

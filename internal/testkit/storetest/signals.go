@@ -25,10 +25,7 @@ type SignalIndex interface {
 // TestSignals runs the tests for [store.SignalStore]. open is as of [Test].
 func TestSignals(t *testing.T, open func() SignalIndex) {
 	t.Helper()
-	for _, tt := range []struct {
-		name string
-		fn   func(*testing.T, SignalIndex)
-	}{
+	run(t, open, []testOf[SignalIndex]{
 		{"keeps signals in the order in which they came", keepsSignals},
 		{"keeps the first signal of a kind and key", keepsTheFirstSignal},
 		{"refuses signals of runs that are not there or have ended", refusesSignals},
@@ -36,12 +33,7 @@ func TestSignals(t *testing.T, open func() SignalIndex) {
 		{"lets one of many signals win", oneSignalWins},
 		{"respects the context with signals", signalsRespectContext},
 		{"lists runs that have signals", listsSignaled},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tt.fn(t, open())
-		})
-	}
+	})
 }
 
 func begin(t *testing.T, s store.Store, runID string) {
@@ -171,8 +163,7 @@ func oneSignalWins(t *testing.T, s SignalIndex) {
 
 func signalsRespectContext(t *testing.T, s SignalIndex) {
 	begin(t, s, "run_a")
-	done, cancel := context.WithCancel(t.Context())
-	cancel()
+	done := cancelled(t)
 	if err := s.PutSignal(done, store.Signal{RunID: "run_a", Kind: "cancel"}); lathe.CodeOf(err) != lathe.CodeCancelled {
 		t.Errorf("put: %v", err)
 	}
@@ -187,7 +178,8 @@ func signalsRespectContext(t *testing.T, s SignalIndex) {
 // signaled returns the suspended runs that have a signal, in pages of two.
 func signaled(t *testing.T, s store.RunIndex) (ids []string) {
 	t.Helper()
-	for f := (&store.RunFilter{Signaled: true, Limit: 2}); ; {
+	f := &store.RunFilter{Signaled: true, Limit: 2}
+	for {
 		rows, next, err := s.Runs(t.Context(), f)
 		if err != nil || len(rows) > 2 {
 			t.Fatalf("%d rows, %v", len(rows), err)
@@ -221,12 +213,14 @@ func listsSignaled(t *testing.T, s SignalIndex) {
 			return
 		}
 		c, err := shared.ClaimRun(t.Context(), "node_1", id, time.Minute)
-		if err == nil {
-			if last, err = shared.AppendAs(t.Context(), c, last, all...); err == nil {
-				err = shared.Release(t.Context(), c, last)
-			}
-		}
 		if err != nil {
+			t.Fatal(err)
+		}
+		end, err := shared.AppendAs(t.Context(), c, last, all...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := shared.Release(t.Context(), c, end); err != nil {
 			t.Fatal(err)
 		}
 	}

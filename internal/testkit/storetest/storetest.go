@@ -29,14 +29,35 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
+// testOf is one test of a suite for stores of a type.
+type testOf[S any] struct {
+	name string
+	fn   func(*testing.T, S)
+}
+
+// run runs the tests in parallel, each with a store of its own.
+func run[S any](t *testing.T, open func() S, tests []testOf[S]) {
+	t.Helper()
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.fn(t, open())
+		})
+	}
+}
+
+// cancelled returns a context that is done.
+func cancelled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
 // Test runs the tests for [store.Store]. open returns an empty store of its own for each test; it may use t.Cleanup
 // of the t that it closes over to close the store.
 func Test(t *testing.T, open func() store.Store) {
 	t.Helper()
-	for _, tt := range []struct {
-		name string
-		fn   func(*testing.T, store.Store)
-	}{
+	run(t, open, []testOf[store.Store]{
 		{"appends and reads", appendsAndReads},
 		{"keeps every event type whole", keepsEveryType},
 		{"keeps copies", keepsCopies},
@@ -50,12 +71,7 @@ func Test(t *testing.T, open func() store.Store) {
 		{"stops reading early", stopsEarly},
 		{"respects the context", respectsContext},
 		{"lets one of many writers win", oneWriterWins},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tt.fn(t, open())
-		})
-	}
+	})
 }
 
 func appendsAndReads(t *testing.T, s store.Store) {
@@ -306,8 +322,7 @@ func stopsEarly(t *testing.T, s store.Store) {
 
 func respectsContext(t *testing.T, s store.Store) {
 	mustAppend(t, s, "run_a", 0, events("run_a", 0, 50)...)
-	done, cancel := context.WithCancel(t.Context())
-	cancel()
+	done := cancelled(t)
 	late, cancelLate := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancelLate()
 	for _, tt := range []struct {

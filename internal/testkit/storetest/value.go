@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"bytes"
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -80,8 +79,7 @@ func TestValues(t *testing.T, open func() store.ValueKeeper) {
 	})
 	t.Run("respects the context with values", func(t *testing.T) {
 		t.Parallel()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
+		ctx := cancelled(t)
 		s := open()
 		if err := s.SetValue(ctx, "one", []byte("x")); lathe.CodeOf(err) != lathe.CodeCancelled {
 			t.Error(err)

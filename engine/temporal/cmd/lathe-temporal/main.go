@@ -127,9 +127,11 @@ func findConfig(path string) (string, error) {
 	if path != "" {
 		return path, nil
 	}
-	if _, err := os.Stat(defaultConfig); errors.Is(err, fs.ErrNotExist) {
+	_, err := os.Stat(defaultConfig)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
-	} else if err != nil {
+	case err != nil:
 		return "", lathe.CodeInvalidConfig.Wrap(app.Op, err)
 	}
 	return defaultConfig, nil
