@@ -26,33 +26,15 @@ const maxExtra = 64
 // and name known by then. DeltaCallEnd is emitted when the next call begins after complete arguments, otherwise with the finish reason.
 // Calls are numbered in the order in which they begin.
 type Assembler struct {
-	wire.Assembly
-	chunk parsedChunk // the last chunk read
-
-	// The content so far. Functions whose names begin with take add to it.
-	text, reasoning, refusal text
-	reasoningField           string // the member from which reasoning is read; "": none had reasoning yet
-	calls                    []*call
-	blobs                    []lathe.Blob
-	current                  *call // the call to which the last piece belonged
-	extra                    []lathe.Member
-
-	// The end of the answer:
-	finishSeen bool   // a finish reason was received
-	finish     string // its text, which may be empty
-	done       bool   // [DONE] was received
-	cutOff     bool   // the server gave up the answer: no call is complete
-
-	usage  lathe.Usage
-	cost   *float64
-	line   int // number of chunks read
-	damage damage
+	joiner
+	finishSeen bool // a finish reason was received
+	done       bool // [DONE] was received
 	soundness
 }
 
 // NewAssembler returns an Assembler for one answer. opts may be nil.
 func NewAssembler(opts *AssemblerOptions) *Assembler {
-	return &Assembler{Assembly: wire.NewAssembly(opts)}
+	return &Assembler{joiner: joiner{content: content{Assembly: wire.NewAssembly(opts)}}}
 }
 
 // Done reports whether [DONE] was received.
@@ -102,7 +84,7 @@ func (a *Assembler) commit(data []byte) {
 	a.Faults = wire.CountFault(a.Faults, FaultDuplicateMember, in.dups)
 	a.Faults = wire.CountFault(a.Faults, faultExtraChoice, in.extraChoices)
 	a.Faults = wire.CountFault(a.Faults, faultCallsMalformed, in.badCalls)
-	if a.Err = a.inBandError(data); a.Err != nil {
+	if a.Err = a.chunk.inBandError(data); a.Err != nil {
 		return
 	}
 	if !in.hasChoices && !in.usage.ok() {
@@ -127,27 +109,6 @@ func (a *Assembler) commit(data []byte) {
 	if usage.ok() {
 		a.takeUsage(usage)
 	}
-}
-
-// inBandError returns the error that a line of the stream reports, or nil.
-func (a *Assembler) inBandError(obj []byte) error {
-	in := &a.chunk
-	hasError := in.failure.ok() && !emptyValue(in.failure)
-	isChunk := in.hasChoices || in.usage.ok() || in.id.ok()
-	switch {
-	case !hasError && in.choiceError.ok():
-		if kind(in.choiceError) == '{' {
-			return errorObject(in.choiceError)
-		}
-		return &APIError{Message: boundedText(in.choiceError)}
-	case hasError || !isChunk || in.object.ok() && rawjson.EqualKey(in.object, "error"):
-		if e, ok := readError(obj); ok {
-			return e
-		}
-	case in.finish.ok() && rawjson.EqualKey(in.finish, "error"):
-		return &APIError{Message: "the server ended the answer with an error"}
-	}
-	return nil
 }
 
 func (a *Assembler) takeChoice() {
@@ -177,14 +138,6 @@ func (a *Assembler) takeChoice() {
 	}
 }
 
-// add adds the text of a JSON string to t, or nothing if v is no string or empty.
-func (a *Assembler) add(t *text, kind lathe.DeltaKind, v value) {
-	if v.full() {
-		a.Grow(len(v.body()))
-		a.EmitText(kind, 0, t.add(v.body(), &a.damage))
-	}
-}
-
 func (a *Assembler) takeFinish(raw []byte) {
 	if kind(raw) != '"' {
 		return
@@ -211,14 +164,4 @@ func (a *Assembler) takeFinish(raw []byte) {
 func (a *Assembler) blank() bool {
 	return a.text.b.Len() == 0 && a.reasoning.b.Len() == 0 && a.refusal.b.Len() == 0 &&
 		len(a.calls) == 0 && len(a.blobs) == 0
-}
-
-// keep returns the text of a string, and adds its size to that of the answer. Other values are returned as JSON text.
-func (a *Assembler) keep(v value) string {
-	b := v.body()
-	if v.isString() && bytes.IndexByte(b, '\\') >= 0 {
-		b = unquoted(v)
-	}
-	a.Grow(len(b))
-	return string(b)
 }

@@ -258,6 +258,26 @@ func (c *parsedChunk) name(key []byte) []byte {
 	return key[1 : len(key)-1]
 }
 
+// inBandError returns the error that the chunk obj reports, or nil.
+func (c *parsedChunk) inBandError(obj []byte) error {
+	hasError := c.failure.ok() && !emptyValue(c.failure)
+	isChunk := c.hasChoices || c.usage.ok() || c.id.ok()
+	switch {
+	case !hasError && c.choiceError.ok():
+		if kind(c.choiceError) == '{' {
+			return errorObject(c.choiceError)
+		}
+		return &APIError{Message: boundedText(c.choiceError)}
+	case hasError || !isChunk || c.object.ok() && rawjson.EqualKey(c.object, "error"):
+		if e, ok := readError(obj); ok {
+			return e
+		}
+	case c.finish.ok() && rawjson.EqualKey(c.finish, "error"):
+		return &APIError{Message: "the server ended the answer with an error"}
+	}
+	return nil
+}
+
 // emptyDelta reports whether the choice has a delta without members.
 func (c *choice) emptyDelta() bool {
 	return !c.whole && len(c.delta) > 0 && rawjson.SkipSpace(c.delta, 1) == len(c.delta)-1

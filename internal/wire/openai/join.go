@@ -101,42 +101,53 @@ type pieceKey struct {
 	pos      int // position of the piece in its chunk
 }
 
+// A joiner has the calls of an answer.
+type joiner struct {
+	content
+	calls   []*call
+	current *call // the call to which the last piece belonged
+
+	// The assembler sets why the answer ended, which decides whether calls are incomplete:
+	finish string // the finish reason, which may be empty
+	cutOff bool   // the server gave up the answer: no call is complete
+}
+
 // takePiece reads the element of tool_calls at position pos of its chunk.
-func (a *Assembler) takePiece(p *piece, pos int) {
-	key := a.readKey(p, pos)
+func (j *joiner) takePiece(p *piece, pos int) {
+	key := j.readKey(p, pos)
 	isEmpty := !p.name.ok() && !p.args.ok()
 	if isEmpty && p.typ.ok() && string(p.typ) != `"function"` {
-		a.Fault(FaultUnknownContent)
+		j.Fault(FaultUnknownContent)
 		return
 	}
-	c := a.assign(p, key)
+	c := j.assign(p, key)
 	switch {
 	case c == nil:
-		c = a.begin(p, key, "")
-	case a.repeats(c, p, key):
-		a.Fault(FaultCallRepeated)
+		c = j.begin(p, key, "")
+	case j.repeats(c, p, key):
+		j.Fault(FaultCallRepeated)
 		p.args = nil
 	case key.hasIndex && len(key.id) == 0 && c.complete():
 		if begins := c.announce(p, key); begins {
-			a.Fault(faultIndexReused)
-			c = a.begin(p, key, c.name)
+			j.Fault(faultIndexReused)
+			c = j.begin(p, key, c.name)
 		}
 	}
 	if c == nil {
 		return
 	}
-	c.line = a.line
-	a.current = c
-	a.takeID(c, p, key.id)
-	a.takeName(c, p, key.name)
+	c.line = j.line
+	j.current = c
+	j.takeID(c, p, key.id)
+	j.takeName(c, p, key.name)
 	for i := range p.extra {
-		c.extra = a.mergeExtra(c.extra, &p.extra[i])
+		c.extra = j.mergeExtra(c.extra, &p.extra[i])
 	}
-	a.takeArgs(c, p)
+	j.takeArgs(c, p)
 }
 
 // readKey returns the key of the piece at position pos of its chunk, and counts an index that is not valid.
-func (a *Assembler) readKey(p *piece, pos int) pieceKey {
+func (j *joiner) readKey(p *piece, pos int) pieceKey {
 	key := pieceKey{pos: pos}
 	if p.id.ok() {
 		key.id = p.id.body()
@@ -149,7 +160,7 @@ func (a *Assembler) readKey(p *piece, pos int) pieceKey {
 		if err == nil && n >= 0 {
 			key.index, key.hasIndex = n, true
 		} else {
-			a.Fault(faultIndexInvalid)
+			j.Fault(faultIndexInvalid)
 		}
 	}
 	return key
@@ -167,44 +178,44 @@ func (c *call) announce(p *piece, key pieceKey) (begins bool) {
 
 // begin begins a call with its first piece. name is its name if an earlier piece contained it, else "". It returns nil if the piece is
 // empty or if the answer has too many calls.
-func (a *Assembler) begin(p *piece, key pieceKey, name string) *call {
+func (j *joiner) begin(p *piece, key pieceKey, name string) *call {
 	isEmpty := !p.args.ok() || string(p.args) == `""`
 	switch {
 	case isEmpty && len(key.id)+len(key.name) == 0:
-		a.Fault(faultCallsMalformed)
+		j.Fault(faultCallsMalformed)
 		return nil
-	case len(a.calls) >= a.Opts.MaxCalls:
-		a.Err = wire.ErrTooManyCalls
+	case len(j.calls) >= j.Opts.MaxCalls:
+		j.Err = wire.ErrTooManyCalls
 		return nil
 	}
-	a.endComplete()
-	if !key.hasIndex && !a.chunk.whole {
-		a.Fault(faultIndexMissing)
+	j.endComplete()
+	if !key.hasIndex && !j.chunk.whole {
+		j.Fault(faultIndexMissing)
 	}
-	if a.byID(key.id) != nil {
-		a.Fault(faultIDDuplicate)
+	if j.byID(key.id) != nil {
+		j.Fault(faultIDDuplicate)
 	}
-	c := &call{n: len(a.calls), index: key.index, hasIndex: key.hasIndex, name: name}
-	a.calls = append(a.calls, c)
+	c := &call{n: len(j.calls), index: key.index, hasIndex: key.hasIndex, name: name}
+	j.calls = append(j.calls, c)
 	return c
 }
 
-func (a *Assembler) takeArgs(c *call, p *piece) {
+func (j *joiner) takeArgs(c *call, p *piece) {
 	switch {
 	case !p.args.ok(), string(p.args) == `""`:
 	case p.args.isString():
-		a.Grow(len(p.args.body()))
-		a.addArgs(c, p.args.body(), (*text).add)
+		j.Grow(len(p.args.body()))
+		j.addArgs(c, p.args.body(), (*text).add)
 	default:
-		a.Fault(faultArgsNotText)
-		a.Grow(len(p.args))
-		a.addArgs(c, p.args, (*text).addRaw)
+		j.Fault(faultArgsNotText)
+		j.Grow(len(p.args))
+		j.addArgs(c, p.args, (*text).addRaw)
 	}
 }
 
 // byID returns the last call with an id; nil if id is empty or no call has it.
-func (a *Assembler) byID(id []byte) *call {
-	for _, c := range slices.Backward(a.calls) {
+func (j *joiner) byID(id []byte) *call {
+	for _, c := range slices.Backward(j.calls) {
 		if len(id) > 0 && c.id == string(id) {
 			return c
 		}
@@ -213,8 +224,8 @@ func (a *Assembler) byID(id []byte) *call {
 }
 
 // byIndex returns the last call with an index on the wire, or nil.
-func (a *Assembler) byIndex(index int64) *call {
-	for _, c := range slices.Backward(a.calls) {
+func (j *joiner) byIndex(index int64) *call {
+	for _, c := range slices.Backward(j.calls) {
 		if c.hasIndex && c.index == index {
 			return c
 		}
@@ -232,26 +243,26 @@ func (a *Assembler) byIndex(index int64) *call {
 //   - A piece without a name belongs to the current call, and so does a piece with a name if the current call has none yet.
 //   - A piece with another name begins a call, and so does one with the same name and another id if the current call has no arguments.
 //   - All other pieces belong to the current call, unless they begin a new one (see begins).
-func (a *Assembler) assign(p *piece, key pieceKey) *call {
-	if a.chunk.whole || len(a.calls) == 0 {
+func (j *joiner) assign(p *piece, key pieceKey) *call {
+	if j.chunk.whole || len(j.calls) == 0 {
 		return nil
 	}
 	if key.hasIndex {
-		return a.assignByIndex(p, key)
+		return j.assignByIndex(p, key)
 	}
-	if c := a.byID(key.id); c != nil {
-		if a.begins(c, p, key) {
+	if c := j.byID(key.id); c != nil {
+		if j.begins(c, p, key) {
 			return nil
 		}
 		return c
 	}
-	last := a.current
+	last := j.current
 	switch {
-	case len(key.name)+len(key.id) == 0 && len(a.chunk.pieces) > 1 && key.pos < len(a.calls):
-		return a.calls[key.pos]
+	case len(key.name)+len(key.id) == 0 && len(j.chunk.pieces) > 1 && key.pos < len(j.calls):
+		return j.calls[key.pos]
 	case len(key.name) == 0 || last.name == "":
 		return last
-	case last.name != string(key.name) || a.begins(last, p, key):
+	case last.name != string(key.name) || j.begins(last, p, key):
 		return nil
 	case len(key.id) > 0 && last.id != "" && last.args.b.Len() == 0:
 		return nil
@@ -265,25 +276,25 @@ func (a *Assembler) assign(p *piece, key pieceKey) *call {
 //   - If the index is new, a piece with an id and no name belongs to the last call with that id.
 //   - If the index is new, a piece without id and name belongs to the current call if the arguments of that call are incomplete.
 //   - All other pieces begin a call.
-func (a *Assembler) assignByIndex(p *piece, key pieceKey) *call {
-	if c := a.byIndex(key.index); c != nil {
-		if a.begins(c, p, key) {
-			a.Fault(faultIndexReused)
+func (j *joiner) assignByIndex(p *piece, key pieceKey) *call {
+	if c := j.byIndex(key.index); c != nil {
+		if j.begins(c, p, key) {
+			j.Fault(faultIndexReused)
 			return nil
 		}
 		return c
 	}
-	c := a.current
+	c := j.current
 	switch {
 	case len(key.name) > 0:
 		return nil
 	case len(key.id) > 0:
-		c = a.byID(key.id)
+		c = j.byID(key.id)
 	case c.complete():
 		return nil
 	}
 	if c != nil {
-		a.Fault(FaultIndexChanged) // the index differs from that of its first piece
+		j.Fault(FaultIndexChanged) // the index differs from that of its first piece
 	}
 	return c
 }
@@ -291,21 +302,21 @@ func (a *Assembler) assignByIndex(p *piece, key pieceKey) *call {
 // begins reports whether a piece begins a new call although its index, id or name is that of c. Only a piece with a name does, if c has one:
 // if id and name differ, if the ids differ within one chunk, or if c is complete and the id or the name differs or arguments begin that do
 // not repeat those of c.
-func (a *Assembler) begins(c *call, p *piece, key pieceKey) bool {
+func (j *joiner) begins(c *call, p *piece, key pieceKey) bool {
 	if len(key.name) == 0 || c.name == "" {
 		return false
 	}
 	otherID := len(key.id) > 0 && c.id != "" && c.id != string(key.id)
 	otherName := c.name != string(key.name)
-	if otherID && (otherName || c.line == a.line) {
+	if otherID && (otherName || c.line == j.line) {
 		return true
 	}
-	return c.complete() && (otherID || otherName || beginsArgs(p) && !a.repeats(c, p, key))
+	return c.complete() && (otherID || otherName || beginsArgs(p) && !j.repeats(c, p, key))
 }
 
 // repeats reports whether a piece has an id, and only repeats c, whose arguments are complete: the name, the arguments, and the id, if c has
 // one.
-func (a *Assembler) repeats(c *call, p *piece, key pieceKey) bool {
+func (j *joiner) repeats(c *call, p *piece, key pieceKey) bool {
 	sameID := len(key.id) > 0 && (c.id == "" || c.id == string(key.id))
 	sameName := len(key.name) > 0 && c.name == string(key.name)
 	return sameID && sameName && c.complete() && beginsArgs(p) && sameArgs(c, p)
@@ -329,48 +340,48 @@ func sameArgs(c *call, p *piece) bool {
 	return string(raw) == c.args.b.String()
 }
 
-func (a *Assembler) takeID(c *call, p *piece, id []byte) {
+func (j *joiner) takeID(c *call, p *piece, id []byte) {
 	switch {
 	case len(id) == 0 || c.id == string(id):
 	case c.id == "":
 		if c.started || c.name != "" {
-			a.Fault(faultIDLate)
+			j.Fault(faultIDLate)
 		}
-		c.id = a.keep(p.id)
+		c.id = j.keep(p.id)
 	case bytes.IndexByte(id, '\\') >= 0 && c.id == string(unquoted(p.id)): // the same id, escaped
 	default:
-		a.Fault(faultIDChanged)
+		j.Fault(faultIDChanged)
 	}
 }
 
-func (a *Assembler) takeName(c *call, p *piece, name []byte) {
+func (j *joiner) takeName(c *call, p *piece, name []byte) {
 	switch {
 	case len(name) == 0:
 	case c.name == "":
 		if c.started || c.braces {
-			a.Fault(faultNameLate)
+			j.Fault(faultNameLate)
 		}
-		c.name = a.keep(p.name)
+		c.name = j.keep(p.name)
 	case c.name == string(name):
-		a.Fault(faultNameRepeated)
+		j.Fault(faultNameRepeated)
 	default:
-		more := a.keep(p.name)
+		more := j.keep(p.name)
 		if more == c.name {
-			a.Fault(faultNameRepeated)
+			j.Fault(faultNameRepeated)
 			return
 		}
-		a.Fault(faultNameSplit)
+		j.Fault(faultNameSplit)
 		if strings.HasPrefix(more, c.name) {
 			c.name = more
 		} else {
 			c.name += more
-			a.Grow(len(c.name))
+			j.Grow(len(c.name))
 		}
 	}
 }
 
 // addArgs adds text to the arguments of c. If the arguments are only {}, which may be a placeholder, they are buffered.
-func (a *Assembler) addArgs(c *call, body []byte, add func(*text, []byte, *damage) string) {
+func (j *joiner) addArgs(c *call, body []byte, add func(*text, []byte, *damage) string) {
 	if c.args.b.Len() == 0 {
 		if string(body) == "{}" {
 			c.braces = true
@@ -378,30 +389,30 @@ func (a *Assembler) addArgs(c *call, body []byte, add func(*text, []byte, *damag
 		}
 		if c.braces {
 			c.braces = false
-			a.Fault(faultArgsReplaced)
+			j.Fault(faultArgsReplaced)
 		}
 	}
-	a.start(c)
-	a.EmitText(lathe.DeltaCallArgs, c.n, add(&c.args, body, &a.damage))
+	j.start(c)
+	j.EmitText(lathe.DeltaCallArgs, c.n, add(&c.args, body, &j.damage))
 }
 
 // start emits DeltaCallStart for c and for all earlier calls, unless they were emitted.
-func (a *Assembler) start(c *call) {
+func (j *joiner) start(c *call) {
 	if c.started {
 		return
 	}
 	if c.n > 0 {
-		a.start(a.calls[c.n-1])
+		j.start(j.calls[c.n-1])
 	}
 	c.started = true
-	a.Emit(lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
+	j.Emit(lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
 }
 
 // endComplete ends all calls whose arguments are complete. It is called when another call begins.
-func (a *Assembler) endComplete() {
-	for _, c := range a.calls {
+func (j *joiner) endComplete() {
+	for _, c := range j.calls {
 		if c.complete() {
-			a.end(c)
+			j.end(c)
 		}
 	}
 }
@@ -423,38 +434,38 @@ func (a *Assembler) endCalls() {
 }
 
 // end ends a call, unless it has ended.
-func (a *Assembler) end(c *call) {
+func (j *joiner) end(c *call) {
 	if c.ended {
 		return
 	}
 	c.ended = true
-	a.start(c)
-	s := c.args.flush(&a.damage)
+	j.start(c)
+	s := c.args.flush(&j.damage)
 	if c.braces {
 		c.braces = false
-		s = c.args.addRaw([]byte("{}"), &a.damage)
+		s = c.args.addRaw([]byte("{}"), &j.damage)
 	}
-	a.EmitText(lathe.DeltaCallArgs, c.n, s)
-	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: c.n, Incomplete: a.incomplete(c)})
+	j.EmitText(lathe.DeltaCallArgs, c.n, s)
+	j.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: c.n, Incomplete: j.incomplete(c)})
 }
 
 // incomplete reports whether c was truncated by an output limit or by the server.
-func (a *Assembler) incomplete(c *call) bool {
-	reason, _ := finishReason(a.finish)
+func (j *joiner) incomplete(c *call) bool {
+	reason, _ := finishReason(j.finish)
 	limited := reason == lathe.FinishLength || reason == lathe.FinishContentFilter
-	return a.cutOff || limited && !c.complete() && (c.args.b.Len() > 0 || c.n == len(a.calls)-1)
+	return j.cutOff || limited && !c.complete() && (c.args.b.Len() > 0 || c.n == len(j.calls)-1)
 }
 
 // takeLegacy reads a function_call, the deprecated form for the only call of an answer.
-func (a *Assembler) takeLegacy() {
-	if len(a.calls) == 0 {
-		a.Fault(faultFunctionCall)
-		a.current = &call{id: "call_1"}
-		a.calls = append(a.calls, a.current)
+func (j *joiner) takeLegacy() {
+	if len(j.calls) == 0 {
+		j.Fault(faultFunctionCall)
+		j.current = &call{id: "call_1"}
+		j.calls = append(j.calls, j.current)
 	}
-	c, p := a.calls[0], a.chunk.legacy
+	c, p := j.calls[0], j.chunk.legacy
 	if p.name.isString() {
-		a.takeName(c, p, p.name.body())
+		j.takeName(c, p, p.name.body())
 	}
-	a.takeArgs(c, p)
+	j.takeArgs(c, p)
 }

@@ -9,87 +9,120 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
+// A content contains what was received of an answer, except its calls. Functions whose names begin with take add to it.
+type content struct {
+	wire.Assembly
+	chunk parsedChunk // the last chunk read
+	line  int         // number of chunks read
+
+	text, reasoning, refusal text
+	reasoningField           string // the member from which reasoning is read; "": none had reasoning yet
+	blobs                    []lathe.Blob
+	extra                    []lathe.Member
+	usage                    lathe.Usage
+	cost                     *float64
+	damage                   damage
+}
+
 // takeReasoning adds the reasoning of one member of the chunk, since some servers send the same text in two members: that of the member
 // which had reasoning before, else of the first one of reasoningFields. Another text in a second member is a fault. A member that is no
 // string is stored as an unknown member.
-func (a *Assembler) takeReasoning() {
-	in := &a.chunk
+func (r *content) takeReasoning() {
+	in := &r.chunk
 	best := -1 // index of the member that is used
 	for i, s := range in.reasoning {
 		if s.ok() && !s.isString() {
-			a.extra = a.mergeExtra(a.extra, &extraMember{key: reasoningFields[i], value: s})
+			r.extra = r.mergeExtra(r.extra, &extraMember{key: reasoningFields[i], value: s})
 		}
 		if !s.full() {
 			continue
 		}
 		if best >= 0 && !bytes.Equal(in.reasoning[best], s) {
-			a.Fault(FaultReasoningRepeats)
+			r.Fault(FaultReasoningRepeats)
 		}
-		if best < 0 || reasoningFields[i] == a.reasoningField {
+		if best < 0 || reasoningFields[i] == r.reasoningField {
 			best = i
 		}
 	}
 	if best < 0 {
 		return
 	}
-	if a.reasoningField == "" {
-		a.reasoningField = reasoningFields[best]
+	if r.reasoningField == "" {
+		r.reasoningField = reasoningFields[best]
 	}
-	a.add(&a.reasoning, lathe.DeltaReasoning, in.reasoning[best])
+	r.add(&r.reasoning, lathe.DeltaReasoning, in.reasoning[best])
 }
 
 // takeParts adds content that is an array of parts.
-func (a *Assembler) takeParts(parts []byte) {
+func (r *content) takeParts(parts []byte) {
 	if kind(parts) != '[' {
-		a.Fault(FaultUnknownContent)
+		r.Fault(FaultUnknownContent)
 		return
 	}
 	for part := range rawjson.Elements(parts) {
 		switch string(rawjson.At(part, "type")) {
 		case `"text"`, `"output_text"`:
-			a.add(&a.text, lathe.DeltaText, rawjson.At(part, "text"))
+			r.add(&r.text, lathe.DeltaText, rawjson.At(part, "text"))
 		case `"refusal"`:
-			a.add(&a.refusal, lathe.DeltaRefusal, rawjson.At(part, "refusal"))
+			r.add(&r.refusal, lathe.DeltaRefusal, rawjson.At(part, "refusal"))
 		case `"thinking"`, `"reasoning"`:
-			a.takeThinking(part)
+			r.takeThinking(part)
 		case `"image_url"`, `"input_audio"`, `"file"`:
 			b, ok := readBlob(part)
 			if !ok {
-				a.Fault(FaultUnknownContent)
+				r.Fault(FaultUnknownContent)
 				continue
 			}
-			a.Grow(len(part))
-			a.blobs = append(a.blobs, b)
+			r.Grow(len(part))
+			r.blobs = append(r.blobs, b)
 		default:
-			a.Fault(FaultUnknownContent)
+			r.Fault(FaultUnknownContent)
 		}
 	}
 }
 
 // takeThinking adds the reasoning in a part, which is a string or an array of text parts.
-func (a *Assembler) takeThinking(part []byte) {
+func (r *content) takeThinking(part []byte) {
 	for _, key := range []string{"thinking", "reasoning", "text"} {
 		v := rawjson.At(part, key)
 		if v == nil {
 			continue
 		}
-		a.add(&a.reasoning, lathe.DeltaReasoning, v)
+		r.add(&r.reasoning, lathe.DeltaReasoning, v)
 		for el := range rawjson.Elements(v) {
-			a.add(&a.reasoning, lathe.DeltaReasoning, rawjson.At(el, "text"))
+			r.add(&r.reasoning, lathe.DeltaReasoning, rawjson.At(el, "text"))
 		}
 		return
 	}
-	a.Fault(FaultUnknownContent)
+	r.Fault(FaultUnknownContent)
+}
+
+// add adds the text of a JSON string to t, or nothing if v is no string or empty.
+func (r *content) add(t *text, kind lathe.DeltaKind, v value) {
+	if v.full() {
+		r.Grow(len(v.body()))
+		r.EmitText(kind, 0, t.add(v.body(), &r.damage))
+	}
+}
+
+// keep returns the text of a string, and adds its size to that of the answer. Other values are returned as JSON text.
+func (r *content) keep(v value) string {
+	b := v.body()
+	if v.isString() && bytes.IndexByte(b, '\\') >= 0 {
+		b = unquoted(v)
+	}
+	r.Grow(len(b))
+	return string(b)
 }
 
 // mergeExtra stores an unknown member. If the member is received again, the last value replaces the first, except that arrays are
 // concatenated. Members beyond maxExtra are dropped and counted as a fault.
-func (a *Assembler) mergeExtra(members []lathe.Member, m *extraMember) []lathe.Member {
+func (r *content) mergeExtra(members []lathe.Member, m *extraMember) []lathe.Member {
 	raw := m.value
 	if emptyValue(raw) {
 		return members
 	}
-	a.Grow(len(m.key) + len(raw))
+	r.Grow(len(m.key) + len(raw))
 	for i := range members {
 		if members[i].Name != m.key {
 			continue
@@ -102,7 +135,7 @@ func (a *Assembler) mergeExtra(members []lathe.Member, m *extraMember) []lathe.M
 		return members
 	}
 	if len(members) == maxExtra {
-		a.Fault(FaultUnknownContent)
+		r.Fault(FaultUnknownContent)
 		return members
 	}
 	return append(members, lathe.Member{Name: m.key, Value: json.RawMessage(bytes.Clone(raw))})

@@ -16,7 +16,7 @@ func appendUsage(dst wire.JSON, u *lathe.Usage, cost *float64) wire.JSON {
 }
 
 // takeUsage reads a usage object. If a server sends one in every chunk, the counts are cumulative and the last one applies.
-func (a *Assembler) takeUsage(raw []byte) {
+func (r *content) takeUsage(raw []byte) {
 	if kind(raw) != '{' {
 		return
 	}
@@ -50,15 +50,15 @@ func (a *Assembler) takeUsage(raw []byte) {
 				v = rawjson.At(v, "total_cost")
 			}
 			if f, ok := number(v); ok && f >= 0 {
-				a.cost = &f
+				r.cost = &f
 			}
 		}
 	}
 	if u.TotalTokens == 0 {
 		u.TotalTokens = u.InputTokens + u.OutputTokens
 	}
-	a.usage = u
-	a.Faults = wire.CountFault(a.Faults, FaultUsageInvalid, bad)
+	r.usage = u
+	r.Faults = wire.CountFault(r.Faults, FaultUsageInvalid, bad)
 }
 
 // tokens parses a number of tokens, which may also be a string or a float. It returns false if it is negative or not a number.

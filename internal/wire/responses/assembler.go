@@ -57,11 +57,8 @@ const (
 // An event belongs to the item with its index or, if the event has no index, to the item with its id. Items are in the order in which they
 // begin. If the last event of an item has more text than its pieces, the rest is emitted as another piece.
 type Assembler struct {
-	wire.Assembly
-	items items
-	calls int // number of items that are calls
+	itemReader
 
-	created      bool // response.created or a similar event was read
 	notStreamed  bool // the answer is a body, not events
 	terminal     bool // the terminal event was read
 	streamClosed bool // [DONE] was read
@@ -75,7 +72,7 @@ type Assembler struct {
 
 // NewAssembler implements [wire.Upstream].
 func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
-	return &Assembler{Assembly: wire.NewAssembly(opts)}
+	return &Assembler{itemReader: itemReader{Assembly: wire.NewAssembly(opts)}}
 }
 
 // Done implements [wire.Assembler].
@@ -164,49 +161,49 @@ func (a *Assembler) readNames(response []byte) {
 
 // find returns the item of an event: the one at its index, else the one with its id, else, if the event has neither, the last item that has
 // not ended. It returns nil if none exists.
-func (a *Assembler) find(e *streamEvent) *item {
+func (r *itemReader) find(e *streamEvent) *item {
 	if rawjson.Kind(e.item) == '{' {
-		return a.items.match(number(e.index, -1), e.item)
+		return r.items.match(number(e.index, -1), e.item)
 	}
 	index, err := strconv.Atoi(string(e.index))
 	hasIndex := err == nil
 	if hasIndex {
-		if it := a.items.at(index); it != nil {
+		if it := r.items.at(index); it != nil {
 			return it
 		}
 	}
 	if hasIndex || len(e.id) > 0 { // the event says which item it is about, so it is not about the last one
-		return a.items.withID(rawjson.Text(e.id))
+		return r.items.withID(rawjson.Text(e.id))
 	}
-	if i := len(a.items) - 1; i >= 0 && !a.items[i].done {
-		return a.items[i]
+	if i := len(r.items) - 1; i >= 0 && !r.items[i].done {
+		return r.items[i]
 	}
 	return nil
 }
 
 // begin adds an item. It returns nil if a limit is reached; a.Err is then set.
-func (a *Assembler) begin(index int, raw []byte) *item {
-	if len(a.items) == maxItems {
-		a.Err = fmt.Errorf("%w: more than %d items", wire.ErrTooLarge, maxItems)
+func (r *itemReader) begin(index int, raw []byte) *item {
+	if len(r.items) == maxItems {
+		r.Err = fmt.Errorf("%w: more than %d items", wire.ErrTooLarge, maxItems)
 		return nil
 	}
 	it := &item{index: index, id: text(raw, "id"), kind: kindOf(text(raw, "type"))}
-	a.items = append(a.items, it)
-	a.Grow(itemSize + len(it.id))
+	r.items = append(r.items, it)
+	r.Grow(itemSize + len(it.id))
 	switch it.kind {
 	case itemMessage:
 		it.phase = text(raw, "phase")
 	case itemCall, itemCustom:
-		if a.calls == a.Opts.MaxCalls {
-			a.Err = wire.ErrTooManyCalls
+		if r.calls == r.Opts.MaxCalls {
+			r.Err = wire.ErrTooManyCalls
 			return nil
 		}
-		it.call = a.calls
-		a.calls++
+		it.call = r.calls
+		r.calls++
 		it.name(raw)
-		a.Grow(len(it.callID) + len(it.callName))
+		r.Grow(len(it.callID) + len(it.callName))
 		if it.callName != "" && it.callID != "" {
-			it.start(a)
+			it.start(r)
 		}
 	case itemReasoning, itemOpaque:
 	}
@@ -214,50 +211,50 @@ func (a *Assembler) begin(index int, raw []byte) *item {
 }
 
 // readAdded handles response.output_item.added.
-func (a *Assembler) readAdded(e *streamEvent) {
+func (r *itemReader) readAdded(e *streamEvent) {
 	if rawjson.Kind(e.item) != '{' {
-		a.Damage(faultBadLine)
+		r.Damage(faultBadLine)
 		return
 	}
 	index, err := strconv.Atoi(string(e.index))
 	hasIndex := err == nil
 	if !hasIndex {
-		index = len(a.items)
+		index = len(r.items)
 	}
-	if !hasIndex || !a.created || a.items.at(index) != nil {
-		a.Damage(faultEventOrder)
+	if !hasIndex || !r.created || r.items.at(index) != nil {
+		r.Damage(faultEventOrder)
 	}
-	it := a.find(e)
+	it := r.find(e)
 	mayRepeat := it != nil && (!hasIndex || it.index == index)
 	if mayRepeat && it.announcesAgain(e.item) {
 		return
 	}
-	a.begin(index, e.item)
+	r.begin(index, e.item)
 }
 
 // itemOf returns the item to which a piece belongs. If none exists, it begins one; if the item has another kind or has ended, it returns
 // nil.
-func (a *Assembler) itemOf(e *streamEvent, kind itemKind, typ string) *item {
-	it := a.find(e)
+func (r *itemReader) itemOf(e *streamEvent, kind itemKind, typ string) *item {
+	it := r.find(e)
 	switch {
 	case it == nil:
-		a.Damage(faultEventOrder)
-		return a.begin(number(e.index, len(a.items)), wire.ObjectOf("type", typ, "id", rawjson.Text(e.id)))
+		r.Damage(faultEventOrder)
+		return r.begin(number(e.index, len(r.items)), wire.ObjectOf("type", typ, "id", rawjson.Text(e.id)))
 	case it.kind != kind || it.done:
-		a.Damage(faultEventOrder)
+		r.Damage(faultEventOrder)
 		return nil
 	}
 	return it
 }
 
 // readPartAdded handles the beginning of a part of a message.
-func (a *Assembler) readPartAdded(e *streamEvent) {
-	it := a.find(e)
+func (r *itemReader) readPartAdded(e *streamEvent) {
+	it := r.find(e)
 	switch {
 	case it == nil || it.done:
-		a.Damage(faultEventOrder)
+		r.Damage(faultEventOrder)
 	case it.kind == itemMessage:
-		if p := a.partOf(it, number(e.content, len(it.parts)), partKindOf(text(e.part, "type"))); p != nil {
+		if p := r.partOf(it, number(e.content, len(it.parts)), partKindOf(text(e.part, "type"))); p != nil {
 			p.announced = true
 		}
 	}
@@ -265,13 +262,13 @@ func (a *Assembler) readPartAdded(e *streamEvent) {
 
 // readPartDone handles the end of a part of a message. Only the annotations are read, because the pieces and the end of the item contain the
 // rest.
-func (a *Assembler) readPartDone(e *streamEvent) {
-	it := a.find(e)
+func (r *itemReader) readPartDone(e *streamEvent) {
+	it := r.find(e)
 	if it == nil || it.done || it.kind != itemMessage {
 		return
 	}
 	if p := it.part(number(e.content, 0)); p != nil {
-		p.cite(a, get(e.part, "annotations"))
+		p.cite(r, get(e.part, "annotations"))
 	}
 }
 
@@ -284,16 +281,16 @@ func number(raw []byte, other int) int {
 }
 
 // partOf returns the part of a message with an index, and adds it if necessary. It returns nil if there are too many parts.
-func (a *Assembler) partOf(it *item, index int, kind partKind) *part {
+func (r *itemReader) partOf(it *item, index int, kind partKind) *part {
 	if p := it.part(index); p != nil {
 		return p
 	}
 	if len(it.parts) == maxItems {
-		a.Err = fmt.Errorf("%w: more than %d parts", wire.ErrTooLarge, maxItems)
+		r.Err = fmt.Errorf("%w: more than %d parts", wire.ErrTooLarge, maxItems)
 		return nil
 	}
 	p := &part{index: index, kind: kind}
 	it.parts = append(it.parts, p)
-	a.Grow(itemSize)
+	r.Grow(itemSize)
 	return p
 }

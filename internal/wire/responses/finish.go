@@ -58,7 +58,7 @@ func (a *Assembler) endOpenItems() {
 			// The input of a custom tool may be incomplete without being invalid.
 			valid := it.kind == itemCall && (it.args.Len() == 0 || wire.Sendable([]byte(it.args.String())))
 			it.cut = it.cut || !completed || !valid
-			it.endCall(a)
+			it.endCall(&a.itemReader)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (e *encoder) item(dst wire.JSON, m *lathe.Message, list string, i int) wire
 	case lathe.ToolCall:
 		return e.call(dst, &p, m.Wire, wire.Element(list, i))
 	case lathe.Opaque:
-		if own(m.Wire) && e.sendsOpaque(p.JSON) {
+		if own(m.Wire) && sendsOpaque(p.JSON, e.mcp) {
 			return dst.Next().Raw(p.JSON)
 		}
 	case lathe.Text, lathe.Refusal: // empty texts are not sent
@@ -113,10 +113,10 @@ func appendReasoning(dst wire.JSON, id, summary, data string) wire.JSON {
 }
 
 // sendsOpaque reports whether the server accepts an opaque item. With "store": false it accepts no references to ids. It accepts MCP items
-// only if it executes MCP tools for this request.
-func (e *encoder) sendsOpaque(item []byte) bool {
+// only if it executes MCP tools for this request, as mcp says.
+func sendsOpaque(item []byte, mcp bool) bool {
 	typ := text(item, "type")
-	return typ != "item_reference" && (e.mcp || !strings.HasPrefix(typ, "mcp_"))
+	return typ != "item_reference" && (mcp || !strings.HasPrefix(typ, "mcp_"))
 }
 
 func (e *encoder) call(dst wire.JSON, c *lathe.ToolCall, from lathe.Wire, at string) wire.JSON {

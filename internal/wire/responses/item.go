@@ -62,7 +62,7 @@ const (
 	thoughtContent = "content"
 )
 
-// An item is an output item, as far as it was received. Assembler.begin creates it, the events about it add to it, and close, which reads its
+// An item is an output item, as far as it was received. itemReader.begin creates it, the events about it add to it, and close, which reads its
 // complete form, or endOpenItems sets done. After that only settle looks at it again. Its kind determines which of the embedded contents
 // it has.
 type item struct {
@@ -131,11 +131,20 @@ func (it *item) part(index int) *part {
 	return nil
 }
 
+// An itemReader reads the events about items.
+type itemReader struct {
+	wire.Assembly
+	items items
+	calls int // number of items that are calls
+
+	created bool // response.created or a similar event was read
+}
+
 // write appends text to b and returns it as a string that shares the memory of b. strings.Builder never overwrites it.
-func (a *Assembler) write(b *strings.Builder, text string) string {
+func (r *itemReader) write(b *strings.Builder, text string) string {
 	start := b.Len()
 	b.WriteString(text)
-	a.Grow(len(text))
+	r.Grow(len(text))
 	return b.String()[start:]
 }
 
@@ -148,42 +157,42 @@ func missing(received *strings.Builder, complete string) (string, bool) {
 }
 
 // readText handles an event with a piece of a content part, or with its complete text.
-func (a *Assembler) readText(e *streamEvent, kind partKind) {
-	it := a.itemOf(e, itemMessage, "message")
+func (r *itemReader) readText(e *streamEvent, kind partKind) {
+	it := r.itemOf(e, itemMessage, "message")
 	if it == nil {
 		return
 	}
-	p := a.partOf(it, number(e.content, 0), kind)
+	p := r.partOf(it, number(e.content, 0), kind)
 	if p == nil {
 		return
 	}
 	if !p.announced {
 		p.announced = true
-		a.Damage(faultEventOrder)
+		r.Damage(faultEventOrder)
 	}
 	if e.isEnd {
-		a.completeText(it, p, rawjson.Text(e.text))
+		r.completeText(it, p, rawjson.Text(e.text))
 	} else {
-		a.appendText(it, p, rawjson.Text(e.delta))
+		r.appendText(it, p, rawjson.Text(e.delta))
 	}
 }
 
 // completeText appends what the pieces of a content part lacked of its text.
-func (a *Assembler) completeText(it *item, p *part, text string) {
+func (r *itemReader) completeText(it *item, p *part, text string) {
 	more, ok := missing(&p.text, text)
 	if !ok {
-		a.Damage(faultTextDiffers)
+		r.Damage(faultTextDiffers)
 	}
-	a.appendText(it, p, more)
+	r.appendText(it, p, more)
 }
 
 // appendText appends a piece to a content part.
-func (a *Assembler) appendText(it *item, p *part, text string) {
+func (r *itemReader) appendText(it *item, p *part, text string) {
 	if text == "" {
 		return
 	}
-	if p.text.Len() == 0 && p.kind == partText && followsText(a.items, it, p) {
-		a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses)})
+	if p.text.Len() == 0 && p.kind == partText && followsText(r.items, it, p) {
+		r.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses)})
 	}
 	kind := lathe.DeltaText
 	switch {
@@ -194,7 +203,7 @@ func (a *Assembler) appendText(it *item, p *part, text string) {
 	case it.phase == phaseCommentary:
 		kind = lathe.DeltaCommentary
 	}
-	a.EmitText(kind, 0, a.write(&p.text, text))
+	r.EmitText(kind, 0, r.write(&p.text, text))
 }
 
 // followsText reports whether the part before p is a text. It is the previous part of the item or, for the first part, the last part of the
@@ -212,86 +221,86 @@ func followsText(items []*item, it *item, p *part) bool {
 }
 
 // cite adds the annotations of a text that has ended, unless it already has annotations.
-func (p *part) cite(a *Assembler, v []byte) {
+func (p *part) cite(r *itemReader, v []byte) {
 	if p.kind != partText || p.extra != nil || v == nil || wire.EmptyArray(v) || rawjson.Check(v, rawjson.Limits{}) != nil {
 		return
 	}
 	p.extra = []lathe.Member{{Name: "annotations", Value: rawjson.AppendCompact(nil, v)}}
-	a.Grow(len(v))
+	r.Grow(len(v))
 	t := lathe.Text{Text: p.text.String(), Extra: p.extra}
-	a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses), Part: t})
+	r.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses), Part: t})
 }
 
 // readReasoning handles an event about the text with an index in a member of a reasoning item. Complete texts are ignored, because the end
 // of the item contains them.
-func (a *Assembler) readReasoning(e *streamEvent, from string, index []byte) {
-	if it := a.itemOf(e, itemReasoning, "reasoning"); it != nil && !e.isEnd {
-		a.appendReasoning(it, from, number(index, 0), rawjson.Text(e.delta))
+func (r *itemReader) readReasoning(e *streamEvent, from string, index []byte) {
+	if it := r.itemOf(e, itemReasoning, "reasoning"); it != nil && !e.isEnd {
+		r.appendReasoning(it, from, number(index, 0), rawjson.Text(e.delta))
 	}
 }
 
 // appendReasoning appends a piece of reasoning. The texts of an item are separated by blank lines. Text from a second member is ignored.
-func (a *Assembler) appendReasoning(it *item, from string, index int, text string) {
+func (r *itemReader) appendReasoning(it *item, from string, index int, text string) {
 	if text == "" {
 		return
 	}
 	if it.from != "" && it.from != from {
-		a.Fault(faultReasoningTwice)
+		r.Fault(faultReasoningTwice)
 		return
 	}
 	if it.text.Len() > 0 && it.lastText != index {
-		a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, partBreak))
+		r.EmitText(lathe.DeltaReasoning, 0, r.write(&it.text, partBreak))
 	}
 	it.from, it.lastText = from, index
-	a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, text))
+	r.EmitText(lathe.DeltaReasoning, 0, r.write(&it.text, text))
 }
 
 // readArguments handles an event with a piece of the arguments of a call, or with all of them.
-func (a *Assembler) readArguments(e *streamEvent, kind itemKind) {
+func (r *itemReader) readArguments(e *streamEvent, kind itemKind) {
 	typ := "function_call"
 	if kind == itemCustom {
 		typ = typeCustomCall
 	}
-	it := a.itemOf(e, kind, typ)
+	it := r.itemOf(e, kind, typ)
 	switch {
 	case it == nil:
 	case e.isEnd:
-		it.completeArguments(a, rawjson.Text(e.text))
+		it.completeArguments(r, rawjson.Text(e.text))
 	default:
-		it.appendArguments(a, rawjson.Text(e.delta))
+		it.appendArguments(r, rawjson.Text(e.delta))
 	}
 }
 
 // completeArguments appends what the pieces of a call's arguments lacked of the complete arguments or, for a custom tool, of its input.
-func (it *item) completeArguments(a *Assembler, text string) {
+func (it *item) completeArguments(r *itemReader, text string) {
 	if it.kind == itemCustom {
 		text = customOpen + quoted(text)
 	}
 	more, ok := missing(&it.args, text)
 	if !ok && !rawjson.Equal([]byte(it.args.String()), []byte(text)) { // some servers re-encode the arguments at the end of a call
 		it.cut = true
-		a.Damage(faultArgsDiffer)
+		r.Damage(faultArgsDiffer)
 	}
-	it.emitArguments(a, more)
+	it.emitArguments(r, more)
 }
 
 // appendArguments appends a piece of the arguments of a call or, for a custom tool, of its input.
-func (it *item) appendArguments(a *Assembler, text string) {
+func (it *item) appendArguments(r *itemReader, text string) {
 	if it.kind == itemCustom && text != "" {
 		text = quoted(text)
 		if it.args.Len() == 0 {
 			text = customOpen + text
 		}
 	}
-	it.emitArguments(a, text)
+	it.emitArguments(r, text)
 }
 
-func (it *item) emitArguments(a *Assembler, text string) {
+func (it *item) emitArguments(r *itemReader, text string) {
 	if text == "" {
 		return
 	}
-	it.start(a)
-	a.EmitText(lathe.DeltaCallArgs, it.call, a.write(&it.args, text))
+	it.start(r)
+	r.EmitText(lathe.DeltaCallArgs, it.call, r.write(&it.args, text))
 }
 
 // customOpen and customClose enclose the escaped input of a custom tool, which is one string argument in the internal form.
@@ -315,35 +324,35 @@ func (it *item) name(raw []byte) {
 }
 
 // start emits DeltaCallStart, unless it was emitted.
-func (it *item) start(a *Assembler) {
+func (it *item) start(r *itemReader) {
 	if !it.started {
 		it.started = true
-		a.Emit(lathe.Delta{Kind: lathe.DeltaCallStart, Index: it.call, ID: it.callID, Name: it.callName})
+		r.Emit(lathe.Delta{Kind: lathe.DeltaCallStart, Index: it.call, ID: it.callID, Name: it.callName})
 	}
 }
 
 // readDone handles response.output_item.done.
-func (a *Assembler) readDone(e *streamEvent) {
+func (r *itemReader) readDone(e *streamEvent) {
 	if rawjson.Kind(e.item) != '{' {
-		a.Damage(faultBadLine)
+		r.Damage(faultBadLine)
 		return
 	}
-	it := a.find(e)
+	it := r.find(e)
 	if it == nil {
-		a.Damage(faultEventOrder)
-		if it = a.begin(number(e.index, len(a.items)), e.item); it == nil {
+		r.Damage(faultEventOrder)
+		if it = r.begin(number(e.index, len(r.items)), e.item); it == nil {
 			return
 		}
 	}
 	if it.done || it.kind != kindOf(text(e.item, "type")) {
-		a.Damage(faultEventOrder)
+		r.Damage(faultEventOrder)
 		return
 	}
-	a.close(it, e.item)
+	r.close(it, e.item)
 }
 
 // close reads the complete item at its end.
-func (a *Assembler) close(it *item, raw []byte) {
+func (r *itemReader) close(it *item, raw []byte) {
 	it.done = true
 	switch it.kind {
 	case itemMessage:
@@ -352,49 +361,49 @@ func (a *Assembler) close(it *item, raw []byte) {
 		}
 		i := 0
 		for el := range rawjson.Elements(get(raw, "content")) {
-			a.closePart(it, i, el)
-			if a.Err != nil {
+			r.closePart(it, i, el)
+			if r.Err != nil {
 				return
 			}
 			i++
 		}
 	case itemReasoning:
-		a.closeReasoning(it, raw)
+		r.closeReasoning(it, raw)
 	case itemCall, itemCustom:
-		a.closeCall(it, raw)
+		r.closeCall(it, raw)
 	case itemOpaque:
 		if rawjson.Check(raw, rawjson.Limits{}) != nil {
-			a.Damage(faultUnknownContent)
+			r.Damage(faultUnknownContent)
 			return
 		}
 		it.raw = rawjson.AppendCompact(nil, raw)
-		a.Grow(len(it.raw))
-		a.Emit(lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireResponses), Part: lathe.Opaque{JSON: it.raw}})
+		r.Grow(len(it.raw))
+		r.Emit(lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireResponses), Part: lathe.Opaque{JSON: it.raw}})
 	}
 }
 
-func (a *Assembler) closePart(it *item, index int, raw []byte) {
+func (r *itemReader) closePart(it *item, index int, raw []byte) {
 	kind := partKindOf(text(raw, "type"))
-	p := a.partOf(it, index, kind)
+	p := r.partOf(it, index, kind)
 	if p == nil {
 		return
 	}
 	name := "text"
 	switch {
 	case kind == partOther:
-		a.Fault(faultUnknownContent)
+		r.Fault(faultUnknownContent)
 		return
 	case kind != p.kind:
-		a.Damage(faultEventOrder)
+		r.Damage(faultEventOrder)
 		return
 	case kind == partRefusal:
 		name = "refusal"
 	}
-	a.completeText(it, p, rawjson.Text(get(raw, name)))
-	p.cite(a, get(raw, "annotations"))
+	r.completeText(it, p, rawjson.Text(get(raw, name)))
+	p.cite(r, get(raw, "annotations"))
 }
 
-func (a *Assembler) closeReasoning(it *item, raw []byte) {
+func (r *itemReader) closeReasoning(it *item, raw []byte) {
 	for _, from := range [...]string{thoughtSummary, thoughtContent} {
 		if it.from != "" && it.from != from {
 			continue
@@ -411,38 +420,38 @@ func (a *Assembler) closeReasoning(it *item, raw []byte) {
 		it.from = from
 		more, ok := missing(&it.text, strings.Join(texts, partBreak))
 		if !ok {
-			a.Damage(faultTextDiffers)
+			r.Damage(faultTextDiffers)
 		}
-		a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, more))
+		r.EmitText(lathe.DeltaReasoning, 0, r.write(&it.text, more))
 	}
 	if it.data = text(raw, fieldEncrypted); it.data != "" {
-		a.Grow(len(it.data))
-		a.Emit(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldEncrypted, ID: it.id, Text: it.data})
+		r.Grow(len(it.data))
+		r.Emit(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldEncrypted, ID: it.id, Text: it.data})
 	}
 }
 
-func (a *Assembler) closeCall(it *item, raw []byte) {
+func (r *itemReader) closeCall(it *item, raw []byte) {
 	if !it.started {
 		it.name(raw)
-		a.Grow(len(it.callID) + len(it.callName))
+		r.Grow(len(it.callID) + len(it.callName))
 	}
 	name := "arguments"
 	if it.kind == itemCustom {
 		name = inputName
 	}
 	if v := get(raw, name); v != nil && (len(v) > len(`""`) || it.args.Len() == 0) {
-		it.completeArguments(a, rawjson.Text(v))
+		it.completeArguments(r, rawjson.Text(v))
 	}
 	if rawjson.Check(raw, rawjson.Limits{}) == nil {
 		it.extra = members(raw, "type", "id", "call_id", "name", "namespace", "status", name)
 	}
 	it.cut = it.cut || text(raw, "status") == statusIncomplete
-	it.endCall(a)
+	it.endCall(r)
 }
 
 // endCall emits the end of a call. A call without arguments gets the arguments {}.
-func (it *item) endCall(a *Assembler) {
-	it.start(a)
+func (it *item) endCall(r *itemReader) {
+	it.start(r)
 	if !it.cut {
 		end := ""
 		switch {
@@ -453,7 +462,7 @@ func (it *item) endCall(a *Assembler) {
 		case it.args.Len() == 0:
 			end = "{}"
 		}
-		a.EmitText(lathe.DeltaCallArgs, it.call, a.write(&it.args, end))
+		r.EmitText(lathe.DeltaCallArgs, it.call, r.write(&it.args, end))
 	}
-	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: it.call, Incomplete: it.cut, ID: it.callID})
+	r.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: it.call, Incomplete: it.cut, ID: it.callID})
 }

@@ -44,14 +44,25 @@ func (it *outItem) text() string {
 // quoted returns the text of the open part, or the arguments of the call, as a JSON string.
 func (it *outItem) quoted() wire.JSON { return wire.JSON(`"`).Raw(it.encoded).Lit(`"`) }
 
+// An itemWriter writes the events of the items of an answer. One item is open at a time, or several if they were passed on.
+type itemWriter struct {
+	eventWriter
+	res      *resource
+	names    map[string]wire.ToolName // the client's names of tools by internal names
+	next     int                      // output index of the next item
+	open     []*outItem               // items begun by the writer (at most one) or passed on
+	output   []outDone                // items that have ended
+	lastCall *outItem                 // the call that was passed on last
+}
+
 // nextIndex returns and reserves the output index of the next item.
-func (w *writer) nextIndex() int {
+func (w *itemWriter) nextIndex() int {
 	w.next++
 	return w.next - 1
 }
 
 // begin returns a new item and adds it to the open items.
-func (w *writer) begin(kind itemKind, prefix string) *outItem {
+func (w *itemWriter) begin(kind itemKind, prefix string) *outItem {
 	it := &outItem{kind: kind, index: w.nextIndex()}
 	it.id = w.res.itemID(prefix, it.index)
 	w.open = append(w.open, it)
@@ -59,7 +70,7 @@ func (w *writer) begin(kind itemKind, prefix string) *outItem {
 }
 
 // current returns the last open item if it has the kind, else nil.
-func (w *writer) current(kind itemKind) *outItem {
+func (w *itemWriter) current(kind itemKind) *outItem {
 	if n := len(w.open); n > 0 && w.open[n-1].kind == kind {
 		return w.open[n-1]
 	}
@@ -71,13 +82,13 @@ func (w *eventWriter) added(index int, item wire.JSON) {
 }
 
 // done writes the end of an item.
-func (w *writer) done(index int, item wire.JSON) {
+func (w *itemWriter) done(index int, item wire.JSON) {
 	w.output = append(w.output, outDone{index, item})
 	w.event("response.output_item.done", "output_index", index, "item", item)
 }
 
 // items returns the completed items in the order of their output indexes.
-func (w *writer) items() []outDone {
+func (w *itemWriter) items() []outDone {
 	slices.SortStableFunc(w.output, func(a, b outDone) int { return a.index - b.index })
 	return w.output
 }
@@ -93,7 +104,7 @@ func (w *eventWriter) partEvent(typ string, it *outItem, index string, members .
 }
 
 // writeDelta appends the events for a delta that is not part of a call.
-func (w *writer) writeDelta(d lathe.Delta) {
+func (w *itemWriter) writeDelta(d lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaText:
 		w.writeText(partText, "", d.Text)
@@ -128,7 +139,7 @@ func (w *writer) writeDelta(d lathe.Delta) {
 }
 
 // endText writes the annotations of the open text, and ends the text if it is from this wire.
-func (w *writer) endText(d *lathe.Delta) {
+func (w *itemWriter) endText(d *lathe.Delta) {
 	it := w.current(itemMessage)
 	if it == nil || it.part != partText {
 		return
@@ -148,7 +159,7 @@ func (w *writer) endText(d *lathe.Delta) {
 }
 
 // writeText appends a piece of a content part of a message, and the beginning of the item and of the part if necessary.
-func (w *writer) writeText(kind partKind, phase, text string) {
+func (w *itemWriter) writeText(kind partKind, phase, text string) {
 	it := w.current(itemMessage)
 	if it == nil || (it.phase == phaseCommentary) != (phase == phaseCommentary) {
 		w.closeItems()
@@ -170,7 +181,7 @@ func (w *writer) writeText(kind partKind, phase, text string) {
 }
 
 // writeReasoning appends a piece of reasoning as a summary, because all clients support the events for summaries.
-func (w *writer) writeReasoning(text string) {
+func (w *itemWriter) writeReasoning(text string) {
 	it := w.reasoning()
 	if it.part == partOther {
 		it.part = partText
@@ -180,7 +191,7 @@ func (w *writer) writeReasoning(text string) {
 }
 
 // reasoning returns the open reasoning item, and begins one if necessary.
-func (w *writer) reasoning() *outItem {
+func (w *itemWriter) reasoning() *outItem {
 	if it := w.current(itemReasoning); it != nil {
 		return it
 	}
@@ -191,7 +202,7 @@ func (w *writer) reasoning() *outItem {
 }
 
 // beginCall begins the item of a call, with the client's name of the tool.
-func (w *writer) beginCall(c *outCall) {
+func (w *itemWriter) beginCall(c *outCall) {
 	name, ok := w.names[c.name]
 	if !ok {
 		name.Name = c.name
@@ -207,7 +218,7 @@ func (w *writer) beginCall(c *outCall) {
 }
 
 // writeArguments appends a piece of the arguments of a call, or of the input of a custom tool.
-func (w *writer) writeArguments(it *outItem, text string) {
+func (w *itemWriter) writeArguments(it *outItem, text string) {
 	typ := "response.function_call_arguments.delta"
 	if it.kind == itemCustom {
 		typ = "response.custom_tool_call_input.delta"
@@ -216,14 +227,14 @@ func (w *writer) writeArguments(it *outItem, text string) {
 }
 
 // closeItems ends all open items.
-func (w *writer) closeItems() {
+func (w *itemWriter) closeItems() {
 	for _, it := range w.open {
 		w.closeItem(it)
 	}
 	w.open = w.open[:0]
 }
 
-func (w *writer) closeItem(it *outItem) {
+func (w *itemWriter) closeItem(it *outItem) {
 	status := statusCompleted
 	if it.cut {
 		status = statusIncomplete
@@ -247,7 +258,7 @@ func (w *writer) closeItem(it *outItem) {
 }
 
 // closePart ends the open part of a message or of reasoning, if any.
-func (w *writer) closePart(it *outItem) {
+func (w *itemWriter) closePart(it *outItem) {
 	if it.part == partOther {
 		return
 	}
@@ -308,7 +319,7 @@ func (it *outItem) call(status string) wire.JSON {
 const defaultServer = "lathe"
 
 // serverCall writes a call that this server executed.
-func (w *writer) serverCall(c *wire.ServerCall) {
+func (w *itemWriter) serverCall(c *wire.ServerCall) {
 	it := &outItem{kind: itemOpaque, index: w.nextIndex()}
 	it.id = w.res.itemID(prefixServer, it.index)
 	args := orEmptyObject(c.Arguments)

@@ -145,7 +145,7 @@ func (r *resource) repeat(response []byte) {
 }
 
 // passed returns the open item to which a relayed event belongs, or nil.
-func (w *writer) passed(e *streamEvent) *outItem {
+func (w *itemWriter) passed(e *streamEvent) *outItem {
 	index := number(e.index, -1)
 	for _, it := range w.open {
 		if it.index == index {
@@ -155,7 +155,7 @@ func (w *writer) passed(e *streamEvent) *outItem {
 	return nil
 }
 
-func (w *writer) passAdded(e *streamEvent) {
+func (w *itemWriter) passAdded(e *streamEvent) {
 	it := &outItem{index: number(e.index, w.next), id: text(e.item, "id"), kind: kindOf(text(e.item, "type"))}
 	if it.index < 0 || it.index > maxItems || len(w.open) == maxItems {
 		return
@@ -174,7 +174,7 @@ func (w *writer) passAdded(e *streamEvent) {
 	w.next = max(w.next, it.index+1)
 }
 
-func (w *writer) passDone(e *streamEvent) {
+func (w *itemWriter) passDone(e *streamEvent) {
 	if it := w.passed(e); it != nil {
 		w.open = slices.DeleteFunc(w.open, func(open *outItem) bool { return open == it })
 		w.output = append(w.output, outDone{it.index, rawjson.AppendCompact(nil, e.item)})

@@ -24,21 +24,15 @@ const (
 	prefixCompaction = "cmp_"
 )
 
-// A writer writes the events of one answer: see [wire.Writer]. One item is open at a time. Items that are received while a call is open,
-// and calls without an id or a name, are queued. The input of a custom tool is written when it is complete.
+// A writer writes the events of one answer: see [wire.Writer]. Items that are received while a call is open, and calls without an id or a
+// name, are queued. The input of a custom tool is written when it is complete.
 //
 // Each delta is either written at once, if the queue is empty, or queued, and advance writes the queue as far as possible. Pass, which
 // relays events of a server instead, brings the same state to where those events leave it, so that the writer can continue the answer.
 type writer struct {
-	eventWriter
-	res      *resource
-	names    map[string]wire.ToolName // the client's names of tools by internal names
-	next     int                      // output index of the next item
-	open     []*outItem               // items begun by the writer (at most one) or passed on
-	output   []outDone                // items that have ended
-	calls    []*outCall               // all calls, in the order of their first deltas
-	queue    []op                     // what cannot be written yet, in order; a call stays until it is closed
-	lastCall *outItem                 // the call that Pass has passed on last
+	itemWriter
+	calls []*outCall // all calls, in the order of their first deltas
+	queue []op       // what cannot be written yet, in order; a call stays until it is closed
 
 	// The phases of the answer:
 	started int  // number of startEvents that were sent
@@ -114,7 +108,7 @@ func (c *outCall) canBegin() bool { return c.item != nil || c.id != "" && c.name
 
 // NewWriter implements [wire.Served].
 func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
-	w := &writer{res: newResource(head)}
+	w := &writer{itemWriter: itemWriter{res: newResource(head)}}
 	if head.Request != nil {
 		w.names, w.padded = head.Request.Names, head.Request.Obfuscate
 	}

@@ -146,12 +146,26 @@ func (e *Encoder) beginAttempt(turn int) {
 	e.w.stepStart(turn)
 }
 
-func (e *Encoder) closeStep() {
-	if !e.inStep {
+// A progress is what the client has been shown: steps, and in them blocks and calls. Its methods write the beginning and the end of each once.
+type progress struct {
+	w     writer
+	opts  Options
+	calls calls // of the run
+
+	// The current step:
+	inStep bool // it was begun and not ended
+	turn   int
+	step   step
+	blocks int   // number of blocks begun in it
+	block  block // the open block
+}
+
+func (p *progress) closeStep() {
+	if !p.inStep {
 		return
 	}
-	e.inStep = false
-	e.w.stepEnd(e.turn, &e.step)
+	p.inStep = false
+	p.w.stepEnd(p.turn, &p.step)
 }
 
 // countDelta counts ev, a delta of the attempt. It returns whether ev may be written, because the stream has all deltas before it.
@@ -173,26 +187,26 @@ func (e *Encoder) delta(ev *event.Event, k kind, text string) {
 	e.text(k, text)
 }
 
-func (e *Encoder) text(k kind, text string) {
-	if text == "" || k == reasoningBlock && e.opts.HideReasoning {
+func (p *progress) text(k kind, text string) {
+	if text == "" || k == reasoningBlock && p.opts.HideReasoning {
 		return
 	}
-	if e.block.kind != k {
-		e.closeBlock()
-		e.blocks++
-		e.block = block{kind: k, id: "t" + strconv.Itoa(e.turn) + "-" + strconv.Itoa(e.blocks)}
-		e.w.blockStart(e.block)
+	if p.block.kind != k {
+		p.closeBlock()
+		p.blocks++
+		p.block = block{kind: k, id: "t" + strconv.Itoa(p.turn) + "-" + strconv.Itoa(p.blocks)}
+		p.w.blockStart(p.block)
 	}
-	e.w.blockDelta(e.block, text)
+	p.w.blockDelta(p.block, text)
 }
 
-func (e *Encoder) closeBlock() {
-	if e.block.kind == noBlock {
+func (p *progress) closeBlock() {
+	if p.block.kind == noBlock {
 		return
 	}
-	b := e.block
-	e.block = block{}
-	e.w.blockEnd(b)
+	b := p.block
+	p.block = block{}
+	p.w.blockEnd(b)
 }
 
 // endAttempt ends the open blocks of an attempt, and writes what no delta contained of its message.
@@ -252,13 +266,13 @@ func (all calls) find(id string) *call {
 }
 
 // open returns the call with an id. If none exists, or it has a result, open begins a new call.
-func (e *Encoder) open(id, name string) *call {
-	c := e.calls.find(id)
+func (p *progress) open(id, name string) *call {
+	c := p.calls.find(id)
 	if c == nil || c.done {
-		c = &call{id: id, shown: e.calls.unused(id), name: name}
-		e.calls = append(e.calls, c)
+		c = &call{id: id, shown: p.calls.unused(id), name: name}
+		p.calls = append(p.calls, c)
 	}
-	e.showCall(c)
+	p.showCall(c)
 	return c
 }
 
@@ -272,28 +286,28 @@ func (all calls) unused(id string) string {
 }
 
 // showCall writes the beginning of a call, unless it was written. Of a call of an earlier stream, it also writes the arguments.
-func (e *Encoder) showCall(c *call) {
+func (p *progress) showCall(c *call) {
 	if c.begun {
 		return
 	}
 	c.begun = true
-	e.closeBlock()
-	e.w.callStart(c)
+	p.closeBlock()
+	p.w.callStart(c)
 	if c.carried {
-		e.ready(c, c.args)
+		p.ready(c, c.args)
 	}
 }
 
 // args writes a piece of the arguments of a call, as far as MaxArgs allows.
-func (e *Encoder) args(c *call, text string) {
+func (p *progress) args(c *call, text string) {
 	if text == "" || c.ready {
 		return
 	}
 	c.sent += len(text)
-	if e.opts.MaxArgs > 0 && c.sent > e.opts.MaxArgs {
+	if p.opts.MaxArgs > 0 && c.sent > p.opts.MaxArgs {
 		return
 	}
-	e.w.callArgs(c, text)
+	p.w.callArgs(c, text)
 }
 
 // claimLive returns whether the call may be streamed while the model writes it. If calls must be in order, only the first call for which
@@ -311,24 +325,24 @@ func (all calls) waits() bool {
 }
 
 // ready writes the rest of the arguments and their end.
-func (e *Encoder) ready(c *call, args string) {
+func (p *progress) ready(c *call, args string) {
 	if c.ready {
 		return
 	}
 	if c.sent < len(args) {
-		e.args(c, args[c.sent:])
+		p.args(c, args[c.sent:])
 	}
-	c.ready, c.args = true, clip(args, e.opts.MaxArgs)
-	e.w.callReady(c)
+	c.ready, c.args = true, clip(args, p.opts.MaxArgs)
+	p.w.callReady(c)
 }
 
 // broken ends the arguments of a call that fails before they are complete. A page must not execute such a call.
-func (e *Encoder) broken(c *call) {
+func (p *progress) broken(c *call) {
 	if c.ready {
 		return
 	}
 	c.ready = true
-	e.w.callBroken(c)
+	p.w.callBroken(c)
 }
 
 // proposed shows a call with its complete arguments. If calls must be in order and another one waits for an approval, the call is left to
@@ -377,11 +391,11 @@ func (all calls) inProgress(id string) *call {
 	return nil
 }
 
-func (e *Encoder) approvalRequested(d *event.ApprovalRequested) {
-	c := e.open(d.ToolCallID, d.Tool)
-	e.ready(c, string(d.Arguments))
+func (p *progress) approvalRequested(d *event.ApprovalRequested) {
+	c := p.open(d.ToolCallID, d.Tool)
+	p.ready(c, string(d.Arguments))
 	c.approval, c.expires = d.ArgsDigest, d.ExpiresAt.UTC().Format(time.RFC3339)
-	e.w.approval(c)
+	p.w.approval(c)
 }
 
 func (e *Encoder) result(d *event.ToolCallResult) {
@@ -398,14 +412,14 @@ func (e *Encoder) result(d *event.ToolCallResult) {
 }
 
 // interrupt ends the calls selected by which with an error, because they will not get a result.
-func (e *Encoder) interrupt(which func(*call) bool) {
-	for _, c := range e.calls {
+func (p *progress) interrupt(which func(*call) bool) {
+	for _, c := range p.calls {
 		if c.done || !c.begun || !which(c) {
 			continue
 		}
-		e.broken(c)
+		p.broken(c)
 		c.done = true
-		e.w.result(c, &outcome{content: interruptedContent, failed: true, code: lathe.CodeInterrupted, message: interruptedText})
+		p.w.result(c, &outcome{content: interruptedContent, failed: true, code: lathe.CodeInterrupted, message: interruptedText})
 	}
 }
 

@@ -108,28 +108,19 @@ type OpenCall struct {
 // An Encoder encodes the events of one run, in order, as one stream. It accepts live events, stored events (in which complete messages
 // replace the deltas of text), or stored events followed by live ones, and the reverse. It is used by one goroutine at a time.
 type Encoder struct {
-	w       writer
-	opts    Options
+	progress
 	sse     bool // the protocol has server-sent events
 	inOrder bool // calls are streamed in order; see Options.Approvals
 
 	// The phases of the stream:
-	begun  bool
-	inStep bool  // a step was begun and not ended
-	block  block // the open block
-	ended  bool
+	begun bool
+	ended bool
 
 	head     head
 	paused   *event.RunPaused // the last one, unless the run was resumed after it
 	finished *event.RunFinished
-	calls    calls  // of the run
 	out      output // what w appends to; set by write
 	lastID   int64  // the largest id of an appended event
-
-	// The current step:
-	turn   int
-	step   step
-	blocks int // number of blocks begun in it
 
 	// The current attempt of a model call:
 	streak streak
