@@ -68,7 +68,7 @@ var methods = map[string]bool{
 
 // inspect checks one message: strict JSON, a JSON-RPC 2.0 object, and a supported method. It reads the same bytes that the SDK decodes
 // later.
-func inspect(b []byte) (m message, no *refusal) {
+func inspect(b []byte) (m message, fault *refusal) {
 	if err := rawjson.Check(b, messageLimits); err != nil {
 		return m, unreadable(b, err)
 	}
@@ -87,7 +87,8 @@ func inspect(b []byte) (m message, no *refusal) {
 	}
 	method := rawjson.At(b, "method")
 	if method == nil {
-		if m.id == "" || (rawjson.At(b, "result") == nil) == (rawjson.At(b, "error") == nil) {
+		hasResult, hasError := rawjson.At(b, "result") != nil, rawjson.At(b, "error") != nil
+		if m.id == "" || hasResult == hasError { // a response has one of the two
 			return m, invalid(m.id, "neither a request nor a response")
 		}
 		return m, nil
@@ -119,16 +120,16 @@ func validID(id []byte) bool {
 
 // unreadable returns the refusal of a message that is not strict JSON, with the offset and the kind of the error.
 func unreadable(b []byte, err error) *refusal {
-	no := &refusal{code: jsonrpc.CodeParseError, text: "not strict JSON"}
+	fault := &refusal{code: jsonrpc.CodeParseError, text: "not strict JSON"}
 	if se := (*rawjson.SyntaxError)(nil); errors.As(err, &se) {
-		no.text += ": " + se.Kind + " at byte " + strconv.Itoa(se.Offset)
+		fault.text += ": " + se.Kind + " at byte " + strconv.Itoa(se.Offset)
 		switch se.Kind {
 		case rawjson.KindDuplicate, rawjson.KindDeep, rawjson.KindKeys, rawjson.KindSurrogate:
-			no.code = jsonrpc.CodeInvalidRequest // the message is JSON, but not strict
-			no.id = looseID(b)
+			fault.code = jsonrpc.CodeInvalidRequest // the message is JSON, but not strict
+			fault.id = looseID(b)
 		}
 	}
-	return no
+	return fault
 }
 
 // looseID returns the id of a message that is JSON, though not strict, so that the client receives a response to its request. Nothing else
