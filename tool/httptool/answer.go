@@ -195,27 +195,42 @@ func (t *httpTool) scrubJSON(b []byte) []byte {
 	}
 	var out []byte
 	done := 0 // b[:done] is in out
-	for i := 0; i < len(b); i++ {
-		if b[i] != '"' {
+	for at := 0; ; {
+		start, end, ok := nextString(b, at)
+		if !ok {
+			break
+		}
+		at = end
+		literal := b[start:end]
+		if bytes.IndexByte(literal, '\\') < 0 {
 			continue
 		}
-		start := i
-		for i++; i < len(b) && b[i] != '"'; i++ {
-			if b[i] == '\\' {
-				i++
-			}
-		}
-		if i >= len(b) || bytes.IndexByte(b[start:i], '\\') < 0 {
-			continue
-		}
-		plain := rawjson.AppendUnquoteLossy(nil, b[start:i+1])
+		plain := rawjson.AppendUnquoteLossy(nil, literal)
 		if clean := scrub(plain, secrets); !bytes.Equal(clean, plain) {
 			out = rawjson.AppendQuote(append(out, b[done:start]...), string(clean))
-			done = i + 1
+			done = end
 		}
 	}
 	if done == 0 {
 		return b
 	}
 	return append(out, b[done:]...)
+}
+
+// nextString returns the bounds of the first string literal in JSON that begins at or after an index. ok is false if none is complete.
+func nextString(b []byte, at int) (start, end int, ok bool) {
+	offset := bytes.IndexByte(b[at:], '"')
+	if offset < 0 {
+		return 0, 0, false
+	}
+	start = at + offset
+	for i := start + 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return start, i + 1, true
+		}
+	}
+	return 0, 0, false
 }

@@ -2,6 +2,7 @@ package httptool
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -159,12 +160,7 @@ func multiparted(fields []field) ([]byte, string, error) {
 	var parts []part
 	sum := sha256.New()
 	add := func(p *Parameter, raw []byte) {
-		typ := p.Content
-		if typ == "" {
-			if typ = typeText; raw[0] == '{' || raw[0] == '[' {
-				typ = typeJSON
-			}
-		}
+		typ := cmp.Or(p.Content, partType(raw))
 		value := string(rawjson.AppendCompact(nil, raw))
 		if s, ok := scalar(raw); ok && !isJSON(typ) {
 			value = s
@@ -204,6 +200,14 @@ func multiparted(fields []field) ([]byte, string, error) {
 		return nil, "", err
 	}
 	return buf.Bytes(), w.FormDataContentType(), nil
+}
+
+// partType returns the media type of a part whose parameter names none.
+func partType(raw []byte) string {
+	if raw[0] == '{' || raw[0] == '[' {
+		return typeJSON
+	}
+	return typeText
 }
 
 // escapeQuoted escapes a name in a form as specified for multipart/form-data in WHATWG HTML.

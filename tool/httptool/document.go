@@ -71,7 +71,7 @@ func (d *document) read(b []byte) error {
 	if err := d.readVersion(); err != nil {
 		return err
 	}
-	if err := d.checkReferences(d.root, keywords); err != nil {
+	if err := d.scan(d.root, keywords); err != nil {
 		return fmt.Errorf("not an OpenAPI document: %w", err)
 	}
 	var r fields
@@ -192,9 +192,9 @@ const (
 	ownNames               // the author of the document: a property may have the name $ref or example
 )
 
-// checkReferences returns an error if v contains a reference to another document, or to a place that does not exist. Of several errors it
-// returns the first by text. It sets readOnly and writeOnly. names are those of the members if v is an object.
-func (d *document) checkReferences(v any, names naming) error {
+// scan sets readOnly and writeOnly. It returns an error if v contains a reference to another document, or to a place that does not exist; of
+// several errors, the first by text. names are those of the members if v is an object.
+func (d *document) scan(v any, names naming) error {
 	var first error
 	note := func(err error) {
 		if err != nil && (first == nil || err.Error() < first.Error()) {
@@ -204,7 +204,7 @@ func (d *document) checkReferences(v any, names naming) error {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			note(d.checkReferences(e, keywords))
+			note(d.scan(e, keywords))
 		}
 	case map[string]any:
 		if ref, ok := v["$ref"].(string); ok && names == keywords {
@@ -216,9 +216,9 @@ func (d *document) checkReferences(v any, names naming) error {
 		for name, e := range v {
 			switch {
 			case names == keywords && withOwnNames[name]:
-				note(d.checkReferences(e, ownNames))
+				note(d.scan(e, ownNames))
 			case names == ownNames || !withoutReferences[name] && !strings.HasPrefix(name, "x-"):
-				note(d.checkReferences(e, keywords))
+				note(d.scan(e, keywords))
 			}
 		}
 	}

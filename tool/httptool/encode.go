@@ -196,24 +196,37 @@ func (p *Parameter) headerValue(raw []byte) (string, error) {
 	return "", errNested(p.Name)
 }
 
+// A queryEncoding encodes the parts of one parameter of a query.
+type queryEncoding struct {
+	name  string              // of the parameter, escaped
+	sep   string              // between the items of one part
+	value func(string) string // escapes a value
+}
+
+// item escapes a value that shares a part with others: a comma in it is not a separator.
+func (q *queryEncoding) item(s string) string { return strings.ReplaceAll(q.value(s), ",", "%2C") }
+
+// queryEncoding returns the encoding in the style of the parameter. esc escapes names, and values unless reserved characters are allowed.
+func (p *Parameter) queryEncoding(esc func(string) string) queryEncoding {
+	q := queryEncoding{name: esc(p.wireName()), sep: ",", value: esc}
+	if p.AllowReserved {
+		q.value = func(s string) string { return escape(s, reserved) }
+	}
+	switch p.Style {
+	case "spaceDelimited":
+		q.sep = "%20"
+	case "pipeDelimited":
+		q.sep = "%7C"
+	}
+	return q
+}
+
 // queryParts encodes a value as parts of a query, or pairs of a cookie or form, each name=value and escaped. The names are that of the
 // parameter, or those of the members of an exploded object. taken are names that such a member may not have.
 func (p *Parameter) queryParts(raw []byte, esc func(string) string, taken map[string]bool) ([]string, error) {
-	name := esc(p.wireName())
-	value := esc
-	if p.AllowReserved {
-		value = func(s string) string { return escape(s, reserved) }
-	}
+	q := p.queryEncoding(esc)
 	if p.Content != "" {
-		return []string{name + "=" + esc(p.contentValue(raw))}, nil
-	}
-	item := func(s string) string { return strings.ReplaceAll(value(s), ",", "%2C") } // a comma in an item is not a separator
-	sep, explode := ",", *p.Explode
-	switch p.Style {
-	case "spaceDelimited":
-		sep = "%20"
-	case "pipeDelimited":
-		sep = "%7C"
+		return []string{q.name + "=" + esc(p.contentValue(raw))}, nil
 	}
 	switch raw[0] {
 	case '[':
@@ -221,30 +234,34 @@ func (p *Parameter) queryParts(raw []byte, esc func(string) string, taken map[st
 		if !ok || p.Style == "deepObject" {
 			return nil, errNested(p.Name)
 		}
-		if !explode {
-			if len(list) == 0 {
-				return nil, nil
-			}
-			return []string{name + "=" + joinItems(list, sep, item)}, nil
-		}
-		parts := make([]string, len(list))
-		for i, s := range list {
-			parts[i] = name + "=" + value(s)
-		}
-		return parts, nil
+		return p.listParts(list, &q), nil
 	case '{':
 		ps, ok := members(raw)
 		if !ok {
 			return nil, errNested(p.Name)
 		}
-		return p.objectParts(ps, name, sep, value, item, taken)
+		return p.objectParts(ps, &q, taken)
 	default:
 		s, _ := scalar(raw)
-		return []string{name + "=" + value(s)}, nil
+		return []string{q.name + "=" + q.value(s)}, nil
 	}
 }
 
-func (p *Parameter) objectParts(ps []pair, name, sep string, value, item func(string) string, taken map[string]bool) ([]string, error) {
+func (p *Parameter) listParts(list []string, q *queryEncoding) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	if !*p.Explode {
+		return []string{q.name + "=" + joinItems(list, q.sep, q.item)}
+	}
+	parts := make([]string, len(list))
+	for i, s := range list {
+		parts[i] = q.name + "=" + q.value(s)
+	}
+	return parts
+}
+
+func (p *Parameter) objectParts(ps []pair, q *queryEncoding, taken map[string]bool) ([]string, error) {
 	if len(ps) == 0 {
 		return nil, nil
 	}
@@ -253,7 +270,7 @@ func (p *Parameter) objectParts(ps []pair, name, sep string, value, item func(st
 		for _, m := range ps {
 			flat = append(flat, m.key, m.value)
 		}
-		return []string{name + "=" + joinItems(flat, sep, item)}, nil
+		return []string{q.name + "=" + joinItems(flat, q.sep, q.item)}, nil
 	}
 	parts := make([]string, len(ps))
 	for i, m := range ps {
@@ -262,11 +279,11 @@ func (p *Parameter) objectParts(ps []pair, name, sep string, value, item func(st
 			if strings.ContainsAny(m.key, "[]") {
 				return nil, badArgument(p.Name, "has a member with a bracket in its name")
 			}
-			key = name + "%5B" + key + "%5D"
+			key = q.name + "%5B" + key + "%5D"
 		} else if m.key != p.wireName() && isTaken(m.key, taken) {
 			return nil, badArgument(p.Name, "has a member with the name of another part of the request")
 		}
-		parts[i] = key + "=" + value(m.value)
+		parts[i] = key + "=" + q.value(m.value)
 	}
 	return parts, nil
 }

@@ -72,8 +72,10 @@ func (c *converter) readForm(f *objectForm, v any, left *int) {
 		return
 	}
 	for key, val := range in {
+		if isAnnotation(key, val) || acceptsObjects(key, val) {
+			continue
+		}
 		switch {
-		case isAnnotation(key, val), key == "type" && val == "object", key == "additionalProperties" && val == true:
 		case key == "properties":
 			c.readMembers(f, asObject(val))
 		case key == "required":
@@ -115,6 +117,11 @@ func isAnnotation(key string, val any) bool {
 	return annotations[key] || strings.HasPrefix(key, "x-") || hasNoEffect(key, val)
 }
 
+// acceptsObjects reports whether a keyword excludes no object.
+func acceptsObjects(key string, val any) bool {
+	return key == "type" && val == "object" || key == "additionalProperties" && val == true
+}
+
 // includes reports whether f matches every value with the declared members of other. It returns false if that is not certain.
 func (f *objectForm) includes(other *objectForm, left *int) bool {
 	if f.unclear || other.unclear || len(other.members) == 0 {
@@ -131,8 +138,11 @@ func (f *objectForm) includes(other *objectForm, left *int) bool {
 		}
 	}
 	for name, member := range other.members {
-		own, is := f.members[name]
-		if is && !contains(own, member, left) || !is && f.closed {
+		own, declared := f.members[name]
+		if !declared && f.closed {
+			return false
+		}
+		if declared && !contains(own, member, left) {
 			return false
 		}
 	}

@@ -115,14 +115,7 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 	errs = append(errs, notChosen(ids, o.Effects, "effects")...)
 	errs = append(errs, notChosen(ids, o.Allowlists, "allowlists")...)
 	errs = append(errs, notChosen(ids, o.Rename, "rename")...)
-	for name := range o.Security {
-		switch s := d.scheme(name); {
-		case s == nil:
-			errs = append(errs, &OperationError{"security", fmt.Errorf("the document has no security scheme %q", name)})
-		case o.OAuth && acceptsToken(s):
-			errs = append(errs, &OperationError{"security", fmt.Errorf("the scheme %q has a credential, and there is oauth: it has one of both", name)})
-		}
-	}
+	errs = append(errs, d.checkSecurity(o)...)
 	if len(errs) > 0 {
 		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 		return nil, errors.Join(errs...)
@@ -139,12 +132,25 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 	return defs, nil
 }
 
+// checkSecurity returns an error for each credential that belongs to no security scheme, or to one that OAuth satisfies.
+func (d *document) checkSecurity(o *ImportOptions) (errs []error) {
+	for name := range o.Security {
+		switch s := d.scheme(name); {
+		case s == nil:
+			errs = append(errs, &OperationError{"security", fmt.Errorf("the document has no security scheme %q", name)})
+		case o.OAuth && acceptsToken(s):
+			errs = append(errs, &OperationError{"security", fmt.Errorf("the scheme %q has a credential, and there is oauth: it has one of both", name)})
+		}
+	}
+	return errs
+}
+
 // A choice is a selected operation.
 type choice struct {
 	pathOperation
-	optional bool // selected only by patterns or tags, so that it may be left out
-	twice    bool // another operation has the same id
-	def      *Definition
+	optional bool        // selected only by patterns or tags, so that it may be left out
+	twice    bool        // another operation has the same id
+	def      *Definition // set by complete
 }
 
 func (c *choice) wrong(err error) *OperationError { return &OperationError{c.op.OperationID, err} }
@@ -154,18 +160,7 @@ func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice
 	left := maxSchemaBytes
 	answers := newShapes(d, &left)
 	for _, c := range chosen {
-		var err error
-		if c.twice {
-			err = errors.New("two operations of the document have this operationId: give one of them another, or exclude both")
-		} else {
-			c.def, err = d.define(c.pathOperation, o, &left)
-		}
-		if err == nil {
-			c.def.document.answers, err = answers.ofAnswers(c.op.Responses)
-		}
-		if err == nil && c.optional && o.OnLeftOut != nil {
-			err = c.def.check()
-		}
+		err := c.complete(answers, o)
 		switch {
 		case err == nil:
 			made = append(made, c)
@@ -177,6 +172,23 @@ func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice
 	}
 	answers.finish()
 	return made, leftOut, bad
+}
+
+// complete sets the definition. It returns the error that prevents a tool of the operation.
+func (c *choice) complete(answers *shapes, o *ImportOptions) (err error) {
+	if c.twice {
+		return errors.New("two operations of the document have this operationId: give one of them another, or exclude both")
+	}
+	if c.def, err = answers.doc.define(c.pathOperation, o, answers.left); err != nil {
+		return err
+	}
+	if c.def.document.answers, err = answers.ofAnswers(c.op.Responses); err != nil {
+		return err
+	}
+	if c.optional && o.OnLeftOut != nil {
+		return c.def.check()
+	}
+	return nil
 }
 
 // withoutClashes leaves out operations whose tool name another operation has, except those that Operations names: these are reported when
@@ -193,7 +205,7 @@ func withoutClashes(made []*choice, leftOut []*OperationError) ([]*choice, []*Op
 				unique = append(unique, c)
 				continue
 			}
-			other := same[(i+1)%len(same)]
+			other := same[(i+1)%len(same)] // the next one, or the first after the last
 			leftOut = append(leftOut, c.wrong(fmt.Errorf("the name %s is also that of %q: rename one of them", name, other.op.OperationID)))
 		}
 	}
@@ -227,25 +239,26 @@ func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bo
 	}
 	for _, f := range d.found {
 		id := f.op.OperationID
-		selected := matchAny(o.Operations, id, used)
+		selected := markMatches(o.Operations, id, used)
 		for _, tag := range f.op.Tags {
 			tags[tag] = true
 			selected = selected || slices.Contains(o.Tags, tag)
 		}
-		excluded := matchAny(o.Exclude, id, used)
+		excluded := markMatches(o.Exclude, id, used)
 		if selected && !excluded && !ids[id] {
 			chosen = append(chosen, &choice{pathOperation: f, optional: !slices.Contains(o.Operations, id), twice: count[id] > 1})
 			ids[id] = true
 		}
 	}
 	for _, pattern := range slices.Concat(o.Operations, o.Exclude) {
-		switch {
-		case used[pattern]:
-		case strings.ContainsAny(pattern, "*?"):
-			errs = append(errs, &OperationError{pattern, errors.New("the document has no operationId of this pattern")})
-		default:
-			errs = append(errs, &OperationError{pattern, errors.New("the document has no such operationId" + d.advice(pattern))})
+		if used[pattern] {
+			continue
 		}
+		why := "the document has no such operationId" + d.advice(pattern)
+		if strings.ContainsAny(pattern, "*?") {
+			why = "the document has no operationId of this pattern"
+		}
+		errs = append(errs, &OperationError{pattern, errors.New(why)})
 	}
 	for _, tag := range o.Tags {
 		if !tags[tag] {
@@ -258,8 +271,8 @@ func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bo
 	return chosen, ids, errs
 }
 
-// matchAny reports whether a pattern equals or matches the operationId, and adds each such pattern to used.
-func matchAny(patterns []string, id string, used map[string]bool) bool {
+// markMatches adds each pattern that equals or matches the operationId to used. It returns false if none does.
+func markMatches(patterns []string, id string, used map[string]bool) bool {
 	matches := false
 	for _, p := range patterns {
 		if p == id || policy.Match(p, id) {

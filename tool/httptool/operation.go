@@ -20,12 +20,7 @@ const bodyArgument = "body"
 
 // define returns the definition of one operation. It subtracts from left, the remaining amount of maxSchemaBytes.
 func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Definition, error) {
-	name, err := toolName(o.Prefix, f)
-	if own, ok := o.Rename[f.op.OperationID]; ok {
-		if name, err = own, nil; own == "" || len(own) > text.MaxToolName || own != plainName(own) {
-			err = fmt.Errorf("it is renamed to %.80q, and a tool name has 1 to %d letters, digits, _ and -", own, text.MaxToolName)
-		}
-	}
+	name, err := chosenName(f, o)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +48,18 @@ func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Defini
 	def.Defs, err = schemas.finish()
 	def.document.warnings = schemas.warnings
 	return def, err
+}
+
+// chosenName returns the name of an operation's tool: that in Rename, or one made by toolName.
+func chosenName(f pathOperation, o *ImportOptions) (string, error) {
+	own, renamed := o.Rename[f.op.OperationID]
+	if !renamed {
+		return toolName(o.Prefix, f)
+	}
+	if own == "" || len(own) > text.MaxToolName || own != plainName(own) {
+		return "", fmt.Errorf("it is renamed to %.80q, and a tool name has 1 to %d letters, digits, _ and -", own, text.MaxToolName)
+	}
+	return own, nil
 }
 
 // parameters adds the parameters of the operation, and those of its path that the operation does not replace.
@@ -279,35 +286,43 @@ func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) e
 	if len(wanted) == 0 {
 		return nil
 	}
-	var ways []string
+	var unmet []string
 	open := false // one of the requirements is empty: a request without credentials is accepted
 	for _, req := range wanted {
-		names := slices.Sorted(maps.Keys(req))
-		if len(names) == 0 {
+		if len(req) == 0 {
 			open = true
 			continue
 		}
-		ways = append(ways, strings.Join(names, " and "))
-		byToken := func(name string) bool { return o.OAuth && o.Security[name].IsZero() && acceptsToken(d.scheme(name)) }
-		lacks := func(name string) bool { return o.Security[name].IsZero() && !byToken(name) }
-		if slices.ContainsFunc(names, lacks) {
-			continue
+		names := slices.Sorted(maps.Keys(req))
+		lacks := func(name string) bool { return o.Security[name].IsZero() && !d.byToken(name, o) }
+		if !slices.ContainsFunc(names, lacks) {
+			return d.meet(def, req, o)
 		}
-		for _, name := range names {
-			if byToken(name) {
-				def.OAuth, def.Scopes = true, scopes(d.scheme(name), req[name], def.Scopes)
-				continue
-			}
-			if err := def.Credentials.add(d.scheme(name), o.Security[name]); err != nil {
-				return fmt.Errorf("security scheme %q: %w", name, err)
-			}
-		}
-		return nil
+		unmet = append(unmet, strings.Join(names, " and "))
 	}
 	if open {
 		return nil
 	}
-	return fmt.Errorf("needs a credential: %s%s", strings.Join(ways, ", or "), d.tokenAdvice(wanted))
+	return fmt.Errorf("needs a credential: %s%s", strings.Join(unmet, ", or "), d.tokenAdvice(wanted))
+}
+
+// byToken reports whether the token of the HTTP client satisfies a security scheme.
+func (d *document) byToken(name string, o *ImportOptions) bool {
+	return o.OAuth && o.Security[name].IsZero() && acceptsToken(d.scheme(name))
+}
+
+// meet sets the credentials for a requirement.
+func (d *document) meet(def *Definition, req requirement, o *ImportOptions) error {
+	for name, wanted := range text.ByName(req) {
+		if d.byToken(name, o) {
+			def.OAuth, def.Scopes = true, scopes(d.scheme(name), wanted, def.Scopes)
+			continue
+		}
+		if err := def.Credentials.add(d.scheme(name), o.Security[name]); err != nil {
+			return fmt.Errorf("security scheme %q: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // tokenAdvice returns a text with the place where the document says that tokens are issued, for the author of the configuration.

@@ -112,9 +112,7 @@ func (t *httpTool) prepare() error {
 		return wrong("method", fmt.Errorf("no tool is made of the method %s", strconv.Quote(d.Method)))
 	}
 	if d.Effect == lathe.EffectUndeclared {
-		if d.Effect = lathe.Writes; d.Method == http.MethodGet || d.Method == http.MethodHead {
-			d.Effect = lathe.ReadOnly
-		}
+		d.Effect = effectOf(d.Method)
 	}
 	if len(d.Allowlist) == 0 {
 		return wrong("allowlist", errors.New(`no allowlist: name the fields of the answer that the model may see ("*" for all)`))
@@ -129,7 +127,7 @@ func (t *httpTool) prepare() error {
 		}
 	}
 	for i := range d.Parameters {
-		if err := d.Parameters[i].check(); err != nil {
+		if err := d.Parameters[i].prepare(); err != nil {
 			return wrong("parameters."+d.Parameters[i].Name, err)
 		}
 	}
@@ -159,6 +157,14 @@ func (t *httpTool) prepare() error {
 		Timeout: d.Timeout, CacheTTL: d.CacheTTL, Concurrency: d.Concurrency, Rate: d.Rate, Backend: d.Backend, Origin: d.Origin,
 	}
 	return nil
+}
+
+// effectOf returns the effect that HTTP gives a method.
+func effectOf(method string) lathe.Effect {
+	if method == http.MethodGet || method == http.MethodHead {
+		return lathe.ReadOnly
+	}
+	return lathe.Writes
 }
 
 // clientOf returns a client that allows one origin, at public addresses.
