@@ -118,7 +118,7 @@ type verdict struct {
 // server without any pin.
 func (p *Pins) judge(server string, mode PinMode, defs []*definition, now time.Time) map[string]verdict {
 	out := make(map[string]verdict, len(defs))
-	pinned, err := p.pinsOf(server, mode, defs, now)
+	pinned, err := p.loadPins(server, mode, defs, now)
 	for _, d := range defs {
 		if err != nil {
 			out[d.name] = verdict{reason: err.Error()}
@@ -129,8 +129,8 @@ func (p *Pins) judge(server string, mode PinMode, defs []*definition, now time.T
 	return out
 }
 
-// pinsOf returns the pins of a server, by its names of the tools.
-func (p *Pins) pinsOf(server string, mode PinMode, defs []*definition, now time.Time) (map[string]*pin, error) {
+// loadPins returns the pins of a server, by its names of the tools. If the server has none, it pins all definitions, unless mode is RequirePin.
+func (p *Pins) loadPins(server string, mode PinMode, defs []*definition, now time.Time) (map[string]*pin, error) {
 	if p == nil {
 		return nil, errNoPins
 	}
