@@ -21,25 +21,31 @@ func resolveName(c *call) {
 // lookup returns the tool with this name, without foreign.
 func (v *view) lookup(name string) callee {
 	name = strings.TrimSpace(name)
-	for range 2 { // as it is, and with underscores in place of dots
-		if v.deferral.on && name == SearchName {
-			return callee{entry: v.deferral.entry, tool: SearchName}
-		}
-		if e := v.ofSet(name); e != nil && !e.spec.Hidden && v.allows(name) {
-			if e.spec.Owner == lathe.OwnerClient {
-				return callee{client: true, tool: e.spec.Name}
-			}
-			return callee{entry: e, tool: e.spec.Name}
-		}
-		if spec := v.client[name]; spec != nil && !spec.Disallowed {
-			return callee{client: true, tool: spec.Name}
-		}
-		if strings.IndexByte(name, '.') < 0 {
-			break
-		}
-		name = strings.ReplaceAll(name, ".", "_")
+	found, ok := lookupExactly(v, name)
+	if !ok && strings.IndexByte(name, '.') >= 0 {
+		found, ok = lookupExactly(v, strings.ReplaceAll(name, ".", "_"))
 	}
-	return callee{client: v.handOver, tool: unknownTool}
+	if !ok {
+		return callee{client: v.handOver, tool: unknownTool}
+	}
+	return found
+}
+
+// lookupExactly returns the tool with exactly this name; false if the run has none.
+func lookupExactly(v *view, name string) (callee, bool) {
+	if v.deferral.on && name == SearchName {
+		return callee{entry: v.deferral.entry, tool: SearchName}, true
+	}
+	if e := v.ofSet(name); e != nil && !e.spec.Hidden && v.allows(name) {
+		if e.spec.Owner == lathe.OwnerClient {
+			return callee{client: true, tool: e.spec.Name}, true
+		}
+		return callee{entry: e, tool: e.spec.Name}, true
+	}
+	if spec := v.client[name]; spec != nil && !spec.Disallowed {
+		return callee{client: true, tool: spec.Name}, true
+	}
+	return callee{}, false
 }
 
 // canonical returns the name of the tool that the model means: the client's tool of which name is an alias, or name without residue of the

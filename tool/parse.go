@@ -37,7 +37,8 @@ func parseArguments(c *call, raw []byte) ending {
 			if end := boundArguments(c, len(object)); end != proceed {
 				return end
 			}
-			c.repair, raw, err = event.Repair(mended), object, rawjson.Check(object, limits)
+			c.repair = event.Repair(mended)
+			raw, err = object, rawjson.Check(object, limits)
 		}
 	}
 	if err != nil {

@@ -155,37 +155,43 @@ func rewrite(json []byte, fn func(text []byte) ([]byte, bool)) []byte {
 	out := make([]byte, 0, len(json)+64)
 	changed := false
 	for i := 0; i < len(json); {
-		start := i
-		var text []byte
-		switch c := json[i]; {
-		case c == '"':
-			i = stringEnd(json, i)
-			text = json[start:i]
-			if bytes.IndexByte(text, '\\') >= 0 {
-				text = rawjson.AppendUnquoteLossy(nil, text)
-			} else {
-				text = bytes.Trim(text, `"`)
-			}
-		case c == '-' || c >= '0' && c <= '9':
-			for i < len(json) && bytes.IndexByte([]byte("+-.0123456789eE"), json[i]) >= 0 {
-				i++
-			}
-			text = json[start:i]
-		default:
-			out = append(out, c)
+		text, end := scalarAt(json, i)
+		if end == i {
+			out = append(out, json[i])
 			i++
 			continue
 		}
 		if next, ok := fn(text); ok {
 			out, changed = rawjson.AppendQuote(out, string(next)), true
 		} else {
-			out = append(out, json[start:i]...)
+			out = append(out, json[i:end]...)
 		}
+		i = end
 	}
 	if !changed {
 		return json
 	}
 	return out
+}
+
+// scalarAt returns the text of the string or number that begins at i, and its end. end is i if neither begins there.
+func scalarAt(json []byte, i int) (text []byte, end int) {
+	switch c := json[i]; {
+	case c == '"':
+		end = stringEnd(json, i)
+		literal := json[i:end]
+		if bytes.IndexByte(literal, '\\') < 0 {
+			return bytes.Trim(literal, `"`), end
+		}
+		return rawjson.AppendUnquoteLossy(nil, literal), end
+	case c == '-' || c >= '0' && c <= '9':
+		end = i
+		for end < len(json) && bytes.IndexByte([]byte("+-.0123456789eE"), json[end]) >= 0 {
+			end++
+		}
+		return json[i:end], end
+	}
+	return nil, i
 }
 
 // stringEnd returns the index behind the string literal that begins at i.
@@ -214,22 +220,28 @@ func checkTokens(c *call) ending {
 	if store == nil || !mayContainToken(c.args) {
 		return proceed
 	}
-	rule := ""
+	hasUnknown, hasUngranted := false, false
 	rewrite(c.args, func(text []byte) ([]byte, bool) {
 		for _, token := range tokensIn(text) {
 			_, known := c.w.secrets.reveal(token)
 			switch {
 			case !known:
-				rule = ruleSecretUnknown
+				hasUnknown = true
 			case store.granted != nil && store.granted(c.tool, token.name):
 				c.tokens = true
-			case rule == "":
-				rule = ruleSecretUngranted
+			default:
+				hasUngranted = true
 			}
 		}
 		return nil, false
 	})
-	if rule == "" {
+	var rule string
+	switch {
+	case hasUnknown:
+		rule = ruleSecretUnknown
+	case hasUngranted:
+		rule = ruleSecretUngranted
+	default:
 		return proceed
 	}
 	c.verdict, c.judged = lathe.Verdict{Decision: lathe.Deny, Rule: rule, Reason: "the tool may not be given this secret"}, true

@@ -32,35 +32,42 @@ func (w *Work) finishCall(c *call, out *Outcome) {
 // judgeLoop ends the run if this call exceeds a limit: on calls of the run, on unknown tools, or on repetitions.
 func (w *Work) judgeLoop(c *call, out *Outcome) {
 	if c.fault {
-		w.stop(out, lathe.ReasonGuestFault, "", lathe.CodeCancelled)
+		w.stop(out, stop{reason: lathe.ReasonGuestFault, halt: lathe.CodeCancelled})
 	}
 	if c.seq >= w.limits.MaxToolCalls {
-		w.stop(out, lathe.ReasonMaxToolCalls, keyMaxToolCalls, "")
+		w.stop(out, stop{reason: lathe.ReasonMaxToolCalls, limit: keyMaxToolCalls})
 	}
-	switch {
-	case c.Refuse != "" || c.ParseError != "":
+	if c.Refuse != "" || c.ParseError != "" {
 		return
-	case c.code == lathe.CodeUnknownTool && c.entry == nil:
+	}
+	if c.code == lathe.CodeUnknownTool && c.entry == nil {
 		w.unknown++
 		if w.settings.StrictUnknownTool {
-			w.stop(out, lathe.ReasonUnknownTool, "", lathe.CodeCancelled)
+			w.stop(out, stop{reason: lathe.ReasonUnknownTool, halt: lathe.CodeCancelled})
 		} else if w.unknown >= w.limits.MaxUnknownTools {
-			w.stop(out, lathe.ReasonToolLoop, "max_unknown_tools", lathe.CodeToolCallLimit)
+			w.stop(out, stop{lathe.ReasonToolLoop, "max_unknown_tools", lathe.CodeToolCallLimit})
 		}
 		return
 	}
 	w.unknown = 0
 	if w.repeat.add(c) >= w.limits.MaxRepeatedCalls {
-		w.stop(out, lathe.ReasonToolLoop, "max_repeated_calls", lathe.CodeToolCallLimit)
+		w.stop(out, stop{lathe.ReasonToolLoop, "max_repeated_calls", lathe.CodeToolCallLimit})
 	}
 }
 
+// A stop says why the run must end.
+type stop struct {
+	reason lathe.Reason
+	limit  string     // config key of the limit that caused it; "": none
+	halt   lathe.Code // code with which further calls end; "": they are executed as usual
+}
+
 // stop ends the run. The first reason counts.
-func (w *Work) stop(out *Outcome, reason lathe.Reason, limit string, halt lathe.Code) {
+func (w *Work) stop(out *Outcome, s stop) {
 	if out.Reason == "" {
-		out.Reason, out.Limit = reason, limit
+		out.Reason, out.Limit = s.reason, s.limit
 	}
 	if w.halt == "" {
-		w.halt = halt
+		w.halt = s.halt
 	}
 }

@@ -23,7 +23,7 @@ func (w *Work) remember(opts *RunOptions) {
 		}
 		for _, p := range opts.History[i].Parts {
 			r, ok := p.(lathe.ToolResult)
-			if !ok || r.Code == lathe.CodePolicyDenied || r.Code == lathe.CodeApprovalDenied || r.Code == lathe.CodeApprovalExpired || r.Code == lathe.CodeUnknownTool {
+			if !ok || wasRefused(r.Code) {
 				continue
 			}
 			name, spec := w.tools.known(r.Name)
@@ -45,6 +45,15 @@ func (w *Work) remember(opts *RunOptions) {
 			w.used.use(name, spec).Calls++
 		}
 	}
+}
+
+// wasRefused reports whether a result with this code means that the tool was not allowed to run.
+func wasRefused(code lathe.Code) bool {
+	switch code {
+	case lathe.CodePolicyDenied, lathe.CodeApprovalDenied, lathe.CodeApprovalExpired, lathe.CodeUnknownTool:
+		return true
+	}
+	return false
 }
 
 // known returns the tool to which a name in the history refers.

@@ -210,9 +210,9 @@ func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, workers
 				refuse(refused, w.ID, t.Name, "the worker "+workersOf[t.Name][0]+" serves it with another definition")
 				continue
 			}
-			o := known[definition]
-			if o == nil {
-				if o = c.known[definition]; o == nil {
+			if known[definition] == nil {
+				o := c.known[definition]
+				if o == nil {
 					o = newOffered(c, &t, definition)
 				}
 				if o.bad != "" {
