@@ -64,13 +64,6 @@ func (m *clientAbilities) Can(q tool.Question) bool {
 	return m.can[capabilityOf(q)]
 }
 
-// set replaces the capabilities of the client by those that a later request declares.
-func (m *clientAbilities) set(can map[string]bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.can = can
-}
-
 // require returns an error if the client lacks the capability for one of the questions, and records that capability as missing.
 func (m *clientAbilities) require(questions map[string]tool.Question) error {
 	m.mu.Lock()

@@ -55,11 +55,12 @@ func (t *tenantCatalog) values(ref *mcp.CompleteReference, argument string) ([]s
 }
 
 func (p *prompt) values(argument string) ([]string, bool) {
-	i := slices.IndexFunc(p.Arguments, func(a Argument) bool { return a.Name == argument })
-	if i < 0 {
-		return nil, false
+	for _, a := range p.Arguments {
+		if a.Name == argument {
+			return a.Values, true
+		}
 	}
-	return p.Arguments[i].Values, true
+	return nil, false
 }
 
 // matches reports whether a client that completes a part means this resource: clients know files by their template.

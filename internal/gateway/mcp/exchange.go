@@ -261,7 +261,9 @@ func (t *tenant) resume(ctx context.Context, state string, hash [32]byte, r *rou
 	if x == nil || x.hash != hash || t.unpark(state) == nil {
 		return nil, invalidParams("no such requestState of this request: make the request anew without it")
 	}
-	x.set(abilities(r.caps))
+	x.mu.Lock()
+	x.can = abilities(r.caps)
+	x.mu.Unlock()
 	x.rc.client.set(ctx, r.session, r.token)
 	select {
 	case result := <-x.done:

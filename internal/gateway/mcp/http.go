@@ -106,8 +106,9 @@ func (t *tenant) serveBodyless(w http.ResponseWriter, r *http.Request) {
 	case modernVersion(r.Header.Get(headerVersion)):
 		t.modern.ServeHTTP(w, r)
 	default:
-		if r.Method == http.MethodDelete {
-			t.leave(r.Header.Get(headerSession))
+		session := t.sessionNamed(r.Header.Get(headerSession))
+		if session != nil && r.Method == http.MethodDelete {
+			session.cancel() // its calls end before the handler answers
 		}
 		t.stateful.ServeHTTP(w, r)
 	}
@@ -165,8 +166,8 @@ func passOn(h http.Handler, w http.ResponseWriter, r *http.Request, body []byte)
 }
 
 // notifications are the notifications of clients that the server handles.
-var notifications = map[string]bool{
-	"notifications/initialized": true, "notifications/cancelled": true, "notifications/progress": true, "notifications/roots/list_changed": true,
+var notifications = []string{
+	"notifications/initialized", "notifications/cancelled", "notifications/progress", "notifications/roots/list_changed",
 }
 
 // namesItsTask reports whether a request about a task names the same task in its header and in its body. It is true for other requests.
@@ -180,7 +181,7 @@ func namesItsTask(r *http.Request, m *message, body []byte) bool {
 
 // ignored reports whether the message is a notification that the server ignores.
 func (m *message) ignored() bool {
-	return m.id == "" && m.method != "" && !notifications[m.method]
+	return m.id == "" && m.method != "" && !slices.Contains(notifications, m.method)
 }
 
 // statusOf returns the HTTP status of a refused message. In versions up to 2025-11-25, an unknown method is answered with status 200.

@@ -25,12 +25,6 @@ type clientSession struct {
 	version string    // protocol version; "" before initialize is answered
 }
 
-func (cs *clientSession) speak(version string) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.version = version
-}
-
 // protocol returns the protocol version of the session, or "" before initialize is answered.
 func (cs *clientSession) protocol() string {
 	cs.mu.Lock()
@@ -45,7 +39,9 @@ func (cs *clientSession) initialized(res mcp.Result, err error) {
 	if !ok || err != nil {
 		return
 	}
-	cs.speak(r.ProtocolVersion)
+	cs.mu.Lock()
+	cs.version = r.ProtocolVersion
+	cs.mu.Unlock()
 	caps := *r.Capabilities
 	caps.Extensions = nil // extensions belong to the era without sessions
 	r.Capabilities = &caps
@@ -97,13 +93,6 @@ func (t *tenant) sessionNamed(id string) *clientSession {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byID[id]
-}
-
-// leave cancels the calls of the session that a client ends.
-func (t *tenant) leave(id string) {
-	if cs := t.sessionNamed(id); cs != nil {
-		cs.cancel()
-	}
 }
 
 // useSession returns the clientSession of a new call. Calls without a session share t.sessionless, which is renewed if there was no such

@@ -125,14 +125,8 @@ type taskResult struct {
 	TTLMS          int64               `json:"ttlMs"`
 	PollIntervalMS int64               `json:"pollIntervalMs"`
 	Result         mcp.Result          `json:"result,omitempty"`
-	Error          *taskError          `json:"error,omitempty"`
+	Error          *jsonrpc.Error      `json:"error,omitempty"`
 	InputRequests  mcp.InputRequestMap `json:"inputRequests,omitempty"`
-}
-
-type taskError struct {
-	Code    int64           `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
 }
 
 // becomeTask makes the runnerCall a task and returns the result that names the task. It returns false if the number of tasks is at its
@@ -211,7 +205,7 @@ func (t *tenant) serveTask(ctx context.Context, method string, req mcp.Request) 
 	case !ok || p == nil || p.TaskID == "":
 		return nil, invalidParams("the request names no task")
 	case !modernVersion(protocolOf(r.ProtocolVersion(), p.Meta)):
-		return nil, noMethod()
+		return nil, errNoMethod
 	case !knowsTasks(r.ClientCapabilities()):
 		return nil, errNoTasks()
 	}
@@ -231,7 +225,7 @@ func (k *task) get(*taskParams) mcp.Result {
 	case taskCompleted:
 		out.Result = k.result
 	case taskFailed:
-		out.Error = &taskError{k.fault.Code, k.fault.Message, k.fault.Data}
+		out.Error = k.fault
 	case taskAsks:
 		out.InputRequests = k.x.unanswered()
 	case taskWorking, taskCancelled: // nothing to add

@@ -190,16 +190,16 @@ func cursorOf(req mcp.Request) string {
 }
 
 // ofCatalog are the methods that require a catalog.
-var ofCatalog = map[string]bool{
-	"resources/list": true, "resources/read": true, "resources/templates/list": true, "resources/subscribe": true, "resources/unsubscribe": true,
-	"prompts/list": true, "prompts/get": true, "completion/complete": true,
+var ofCatalog = []string{
+	"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe",
+	"prompts/list", "prompts/get", "completion/complete",
 }
 
 // receive returns the middleware of every request. It handles some methods itself and passes the others to the SDK.
 func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if ofCatalog[method] && t.s.offer.Load().empty() {
-			return nil, noMethod()
+		if slices.Contains(ofCatalog, method) && t.s.offer.Load().empty() {
+			return nil, errNoMethod
 		}
 		session, _ := req.GetSession().(*mcp.ServerSession)
 		switch method {
