@@ -137,29 +137,24 @@ func codeOf(status int) lathe.Code {
 
 // hide records a credential, and the parts of it, that no answer may contain.
 func (t *httpTool) hide(value string) {
-	t.hideOne(value)
-	scheme, token, ok := strings.Cut(value, " ")
-	if !ok {
-		return
-	}
-	t.hideOne(token)
+	scheme, token, _ := strings.Cut(value, " ")
+	t.secret = appendForms(t.secret, value, token)
 	if pair, err := base64.StdEncoding.DecodeString(token); err == nil && strings.EqualFold(scheme, "basic") {
 		_, password, _ := strings.Cut(string(pair), ":")
-		t.hideOne(string(pair))
-		t.hideOne(password)
+		t.secret = appendForms(t.secret, string(pair), password)
 	}
 }
 
-func (t *httpTool) hideOne(value string) { t.secret = appendForms(t.secret, value) }
-
-// appendForms appends the forms in which a credential may occur in an answer.
-func appendForms(dst [][]byte, value string) [][]byte {
-	if len(value) < minSecret {
-		return dst
-	}
-	for _, form := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
-		if !slices.ContainsFunc(dst, func(s []byte) bool { return string(s) == form }) {
-			dst = append(dst, []byte(form))
+// appendForms appends the forms in which credentials may occur in an answer.
+func appendForms(dst [][]byte, values ...string) [][]byte {
+	for _, value := range values {
+		if len(value) < minSecret {
+			continue
+		}
+		for _, form := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
+			if !slices.ContainsFunc(dst, func(s []byte) bool { return string(s) == form }) {
+				dst = append(dst, []byte(form))
+			}
 		}
 	}
 	return dst

@@ -134,58 +134,36 @@ var styles = map[Place][]string{
 	InBody:   {"form"},
 }
 
-// prepare validates one parameter and sets its defaults.
-func (p *Parameter) prepare() error {
-	if p.Name == "" {
+// check validates one parameter and sets its defaults.
+func (p *Parameter) check() error {
+	known, ok := styles[p.In]
+	switch name := p.wireName(); {
+	case p.Name == "" || name == "":
 		return errors.New("a parameter has no name")
-	}
-	for _, step := range []func() error{p.checkName, p.setStyle, p.setSchema} {
-		if err := step(); err != nil {
-			return fmt.Errorf("parameter %q: %w", p.Name, err)
-		}
-	}
-	return nil
-}
-
-func (p *Parameter) checkName() error {
-	name := p.wireName()
-	inHead := p.In == InHeader || p.In == InCookie
-	switch {
-	case styles[p.In] == nil:
-		return fmt.Errorf("no place %q: path, query, header, cookie or body", p.In)
-	case inHead && !httpname.IsToken(name):
-		return fmt.Errorf("%q is not a name for a header or cookie", name)
+	case !ok:
+		return fmt.Errorf("parameter %q: no place %q: path, query, header, cookie or body", p.Name, p.In)
+	case p.In == InHeader && !httpname.IsToken(name), p.In == InCookie && !httpname.IsToken(name):
+		return fmt.Errorf("parameter %q: %q is not a name for a header or cookie", p.Name, name)
 	case p.In == InHeader && slices.ContainsFunc(slices.Concat(ownHeaders, trustedHeaders), func(h string) bool { return strings.EqualFold(h, name) }):
-		return fmt.Errorf("a model does not fill the header %s", http.CanonicalHeaderKey(name))
+		return fmt.Errorf("parameter %q: a model does not fill the header %s", p.Name, http.CanonicalHeaderKey(name))
 	case p.Whole && p.In != InBody:
-		return errors.New("only a body is one whole value")
+		return fmt.Errorf("parameter %q: only a body is one whole value", p.Name)
 	}
-	return nil
-}
-
-// setStyle sets the defaults of Style and Explode. It returns an error if the place has no such style, or Content cannot be written.
-func (p *Parameter) setStyle() error {
-	known := styles[p.In]
 	if p.Style == "" {
 		p.Style = known[0]
 	}
 	if !slices.Contains(known, p.Style) {
-		return fmt.Errorf("no style %q in %s: %s", p.Style, p.In, strings.Join(known, ", "))
+		return fmt.Errorf("parameter %q: no style %q in %s: %s", p.Name, p.Style, p.In, strings.Join(known, ", "))
 	}
 	if p.Explode == nil {
 		p.Explode = new(p.Style == "form" || p.Style == "deepObject")
 	}
 	if p.Style == "deepObject" && !*p.Explode {
-		return errors.New("deepObject is always exploded")
+		return fmt.Errorf("parameter %q: deepObject is always exploded", p.Name)
 	}
 	if p.Content != "" && !isJSON(p.Content) && !isText(p.Content) {
-		return fmt.Errorf("values of type %q are not written", p.Content)
+		return fmt.Errorf("parameter %q: values of type %q are not written", p.Name, p.Content)
 	}
-	return nil
-}
-
-// setSchema sets the defaults of Schema and Required. It returns an error if Schema is not valid.
-func (p *Parameter) setSchema() error {
 	if p.In == InPath {
 		p.Required = true
 	}
@@ -193,11 +171,11 @@ func (p *Parameter) setSchema() error {
 		p.Schema = json.RawMessage(`{"type":"string"}`)
 	}
 	if err := rawjson.Check(p.Schema, rawjson.Limits{}); err != nil {
-		return fmt.Errorf("schema: %w", err)
+		return fmt.Errorf("parameter %q: schema: %w", p.Name, err)
 	}
 	p.Schema = rawjson.AppendCompact(nil, p.Schema)
 	if c := p.Schema[0]; c != '{' && c != 't' {
-		return errors.New("its schema is not an object")
+		return fmt.Errorf("parameter %q: its schema is not an object", p.Name)
 	}
 	return nil
 }

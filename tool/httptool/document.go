@@ -342,8 +342,7 @@ func (r *fields) choice(in map[string]any, name string) *bool {
 	if in[name] == nil {
 		return nil
 	}
-	b := r.boolean(in, name)
-	return &b
+	return new(r.boolean(in, name))
 }
 
 func (r *fields) texts(in map[string]any, name string) []string {

@@ -36,33 +36,36 @@ func scalar(raw []byte) (string, bool) {
 	}
 }
 
+// A flat is an argument without nested values: a scalar, or a list or an object of scalars.
+type flat struct {
+	kind  byte     // [, { or, for a scalar, any other byte
+	text  string   // of a scalar
+	items []string // of a list
+	pairs []pair   // of an object
+}
+
 // A pair is a member of an object of scalars.
 type pair struct{ key, value string }
 
-// items returns the texts of an array of scalars. ok is false if an element is not a scalar.
-func items(raw []byte) ([]string, bool) {
-	out := []string{}
+// flatten returns an argument as a flat. The error is for the model.
+func (p *Parameter) flatten(raw []byte) (flat, error) {
+	f := flat{kind: raw[0]}
+	f.text, _ = scalar(raw)
+	nested := false
 	for e := range rawjson.Elements(raw) {
 		s, ok := scalar(e)
-		if !ok {
-			return nil, false
-		}
-		out = append(out, s)
+		nested = nested || !ok
+		f.items = append(f.items, s)
 	}
-	return out, true
-}
-
-// members returns the members of an object of scalars. ok is false if a value is not a scalar.
-func members(raw []byte) ([]pair, bool) {
-	out := []pair{}
 	for k, v := range rawjson.Members(raw) {
 		s, ok := scalar(v)
-		if !ok {
-			return nil, false
-		}
-		out = append(out, pair{rawjson.Text(k), s})
+		nested = nested || !ok
+		f.pairs = append(f.pairs, pair{rawjson.Text(k), s})
 	}
-	return out, true
+	if nested {
+		return f, errNested(p.Name)
+	}
+	return f, nil
 }
 
 func errNested(name string) error {
@@ -140,38 +143,29 @@ func (p *Parameter) pathValue(raw []byte) (string, error) {
 			sep = ";" + name + "="
 		}
 	}
-	switch raw[0] {
+	f, err := p.flatten(raw)
+	if err != nil {
+		return "", err
+	}
+	switch f.kind {
 	case '[':
-		list, ok := items(raw)
-		if !ok {
-			return "", errNested(p.Name)
-		}
-		if len(list) == 0 {
+		if len(f.items) == 0 {
 			return "", nil
 		}
-		return prefix + joinItems(list, sep, percent), nil
+		return prefix + joinItems(f.items, sep, percent), nil
 	case '{':
-		ps, ok := members(raw)
-		if !ok {
-			return "", errNested(p.Name)
-		}
-		if len(ps) == 0 {
+		if len(f.pairs) == 0 {
 			return "", nil
 		}
 		if p.Style == "matrix" && explode {
 			prefix, sep = ";", ";"
 		}
-		return prefix + join(ps, explode, sep, percent), nil
-	default:
-		s, _ := scalar(raw)
-		if s == "" && p.Style == "simple" {
-			return "", nil
-		}
-		if s == "" && p.Style == "matrix" {
-			return ";" + name, nil
-		}
-		return prefix + percent(s), nil
+		return prefix + join(f.pairs, explode, sep, percent), nil
 	}
+	if f.text == "" && p.Style == "matrix" {
+		return ";" + name, nil
+	}
+	return prefix + percent(f.text), nil
 }
 
 // headerValue encodes a value in the simple style.
@@ -179,21 +173,18 @@ func (p *Parameter) headerValue(raw []byte) (string, error) {
 	if p.Content != "" {
 		return escapeHeader(p.contentValue(raw), ""), nil
 	}
-	part := func(s string) string { return escapeHeader(s, ",=") }
-	switch raw[0] {
-	case '[':
-		if list, ok := items(raw); ok {
-			return joinItems(list, ",", part), nil
-		}
-	case '{':
-		if ps, ok := members(raw); ok {
-			return join(ps, *p.Explode, ",", part), nil
-		}
-	default:
-		s, _ := scalar(raw)
-		return escapeHeader(s, ""), nil
+	f, err := p.flatten(raw)
+	if err != nil {
+		return "", err
 	}
-	return "", errNested(p.Name)
+	part := func(s string) string { return escapeHeader(s, ",=") }
+	switch f.kind {
+	case '[':
+		return joinItems(f.items, ",", part), nil
+	case '{':
+		return join(f.pairs, *p.Explode, ",", part), nil
+	}
+	return escapeHeader(f.text, ""), nil
 }
 
 // A queryEncoding encodes the parts of one parameter of a query.
@@ -206,9 +197,14 @@ type queryEncoding struct {
 // item escapes a value that shares a part with others: a comma in it is not a separator.
 func (q *queryEncoding) item(s string) string { return strings.ReplaceAll(q.value(s), ",", "%2C") }
 
-// queryEncoding returns the encoding in the style of the parameter. esc escapes names, and values unless reserved characters are allowed.
-func (p *Parameter) queryEncoding(esc func(string) string) queryEncoding {
+// queryParts encodes a value as parts of a query, or pairs of a cookie or form, each name=value and escaped. The names are that of the
+// parameter, or those of the members of an exploded object. esc escapes names, and values unless reserved characters are allowed. taken are
+// names that such a member may not have.
+func (p *Parameter) queryParts(raw []byte, esc func(string) string, taken map[string]bool) ([]string, error) {
 	q := queryEncoding{name: esc(p.wireName()), sep: ",", value: esc}
+	if p.Content != "" {
+		return []string{q.name + "=" + esc(p.contentValue(raw))}, nil
+	}
 	if p.AllowReserved {
 		q.value = func(s string) string { return escape(s, reserved) }
 	}
@@ -218,33 +214,20 @@ func (p *Parameter) queryEncoding(esc func(string) string) queryEncoding {
 	case "pipeDelimited":
 		q.sep = "%7C"
 	}
-	return q
-}
-
-// queryParts encodes a value as parts of a query, or pairs of a cookie or form, each name=value and escaped. The names are that of the
-// parameter, or those of the members of an exploded object. taken are names that such a member may not have.
-func (p *Parameter) queryParts(raw []byte, esc func(string) string, taken map[string]bool) ([]string, error) {
-	q := p.queryEncoding(esc)
-	if p.Content != "" {
-		return []string{q.name + "=" + esc(p.contentValue(raw))}, nil
+	f, err := p.flatten(raw)
+	if err != nil {
+		return nil, err
 	}
-	switch raw[0] {
+	switch f.kind {
 	case '[':
-		list, ok := items(raw)
-		if !ok || p.Style == "deepObject" {
+		if p.Style == "deepObject" {
 			return nil, errNested(p.Name)
 		}
-		return p.listParts(list, &q), nil
+		return p.listParts(f.items, &q), nil
 	case '{':
-		ps, ok := members(raw)
-		if !ok {
-			return nil, errNested(p.Name)
-		}
-		return p.objectParts(ps, &q, taken)
-	default:
-		s, _ := scalar(raw)
-		return []string{q.name + "=" + q.value(s)}, nil
+		return p.objectParts(f.pairs, &q, taken)
 	}
+	return []string{q.name + "=" + q.value(f.text)}, nil
 }
 
 func (p *Parameter) listParts(list []string, q *queryEncoding) []string {

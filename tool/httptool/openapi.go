@@ -219,10 +219,10 @@ func (d *Definition) check() error {
 	if err == nil {
 		_, err = tool.NewSet(one)
 	}
-	if field := (*FieldError)(nil); errors.As(err, &field) && field.Field == "allowlist" {
+	if field, ok := errors.AsType[*FieldError](err); ok && field.Field == "allowlist" {
 		return nil
 	}
-	if e := (*lathe.Error)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*lathe.Error](err); ok {
 		return e.Err
 	}
 	return err
@@ -336,30 +336,25 @@ var errHidden = errors.New("its schema has invisible characters in a name or a v
 
 // checkVisible returns an error for a schema with an invisible character in a name or value.
 func checkVisible(v any) error {
-	var err error
-	check := func(s string) {
-		if strings.ContainsFunc(s, func(r rune) bool { return invisible(r) && r != '\n' && r != '\r' && r != '\t' }) {
-			err = errHidden
+	switch v := v.(type) {
+	case string:
+		if strings.ContainsFunc(v, func(r rune) bool { return invisible(r) && r != '\n' && r != '\r' && r != '\t' }) {
+			return errHidden
 		}
-	}
-	var walk func(v any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case string:
-			check(v)
-		case []any:
-			for _, e := range v {
-				walk(e)
+	case []any:
+		for _, e := range v {
+			if err := checkVisible(e); err != nil {
+				return err
 			}
-		case map[string]any:
-			for k, e := range v {
-				check(k)
-				walk(e)
+		}
+	case map[string]any:
+		for name, e := range v {
+			if err := cmp.Or(checkVisible(name), checkVisible(e)); err != nil {
+				return err
 			}
 		}
 	}
-	walk(v)
-	return err
+	return nil
 }
 
 // cleanText removes characters from untrusted text that are invisible to people but not to models: control and format characters, such as

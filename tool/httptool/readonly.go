@@ -53,7 +53,18 @@ func (c *converter) collect(t *traits, v any, depth int) error {
 	if isRef && c.doc.v30 { // in OpenAPI 3.0, keywords beside a reference are ignored
 		return c.collectTarget(t, ref, depth-1)
 	}
-	if err := c.collectOwn(t, in); err != nil {
+	members, required := asObject(in["properties"]), asList(in["required"])
+	for name, member := range members {
+		if c.readOnly(member, maxSchemaDepth) {
+			t.hidden[name] = true
+		}
+	}
+	for _, name := range required {
+		if text, ok := name.(string); ok {
+			t.required[text] = true
+		}
+	}
+	if err := c.spend(nameBytes * (len(members) + len(required))); err != nil {
 		return err
 	}
 	if isRef {
@@ -72,22 +83,6 @@ func (c *converter) collect(t *traits, v any, depth int) error {
 		}
 	}
 	return nil
-}
-
-// collectOwn adds what a schema states about members directly.
-func (c *converter) collectOwn(t *traits, in map[string]any) error {
-	members, required := asObject(in["properties"]), asList(in["required"])
-	for name, member := range members {
-		if c.readOnly(member, maxSchemaDepth) {
-			t.hidden[name] = true
-		}
-	}
-	for _, name := range required {
-		if text, ok := name.(string); ok {
-			t.required[text] = true
-		}
-	}
-	return c.spend(nameBytes * (len(members) + len(required)))
 }
 
 // collectTarget adds the traits of the target of a reference.

@@ -67,28 +67,14 @@ func (s *shapes) readAnswers(responses map[string]any) (map[string]*view, error)
 			all[strings.ToUpper(status)] = s.ofResponse(response)
 		}
 	}
-	if err := s.readSchemas(); err != nil {
+	if err := drain(&s.unread, s.left, s.readSchema); err != nil {
 		return nil, err
 	}
 	out := map[string]*view{}
 	for status, one := range all {
 		out[status] = s.view([]*shape{one})
 	}
-	return out, s.expandViews()
-}
-
-// expandViews sets the parts of the views in unexpanded, and of those that it adds there. It returns an error as readSchemas does.
-func (s *shapes) expandViews() error {
-	for len(s.unexpanded) > 0 && *s.left >= 0 {
-		last := len(s.unexpanded) - 1
-		next := s.unexpanded[last]
-		s.unexpanded = s.unexpanded[:last]
-		s.expand(next)
-	}
-	if *s.left < 0 {
-		return errTooLarge
-	}
-	return nil
+	return out, drain(&s.unexpanded, s.left, s.expand)
 }
 
 // view returns the view of a value to which shapes apply, or nil if nothing is hidden.

@@ -80,16 +80,16 @@ func newShapes(d *document, left *int) *shapes {
 	return &shapes{doc: d, left: left, schemas: map[identity]*shape{}, responses: map[identity]*shape{}, answers: map[identity]map[string]*view{}, views: map[string]*view{}}
 }
 
-// readSchemas sets the parts of the shapes in unread, and of those that it adds there. It returns an error if the tools exceed
-// maxSchemaBytes; unread may then be not empty, since the whole document is refused.
-func (s *shapes) readSchemas() error {
-	for len(s.unread) > 0 && *s.left >= 0 {
-		last := len(s.unread) - 1
-		next := s.unread[last]
-		s.unread = s.unread[:last]
-		s.readSchema(next.shape, next.schema)
+// drain calls set with each element of a list, and with those that set adds to it. It returns an error if the tools exceed maxSchemaBytes;
+// the list may then be not empty, since the whole document is refused.
+func drain[T any](list *[]T, left *int, set func(T)) error {
+	for len(*list) > 0 && *left >= 0 {
+		last := len(*list) - 1
+		next := (*list)[last]
+		*list = (*list)[:last]
+		set(next)
 	}
-	if *s.left < 0 {
+	if *left < 0 {
 		return errTooLarge
 	}
 	return nil
@@ -143,8 +143,9 @@ func (s *shapes) link(parent *shape, list *[]*shape, schemas ...any) {
 	}
 }
 
-// readSchema sets the parts of a shape from its schema in.
-func (s *shapes) readSchema(one *shape, in map[string]any) {
+// readSchema sets the parts of a shape from its schema.
+func (s *shapes) readSchema(u unreadSchema) {
+	one, in := u.shape, u.schema
 	if ref, ok := in["$ref"].(string); ok {
 		if target, err := s.doc.follow(ref); err == nil {
 			s.link(one, &one.sameValue, target)
