@@ -76,7 +76,7 @@ func (c *call) appendError(b []byte) []byte {
 	b = append(b, `{"code":"`...)
 	b = append(b, c.code...)
 	b = append(b, `","message":`...)
-	b = appendString(b, textOf(c.code))
+	b = appendString(b, texts[c.code])
 	b = append(b, c.detail...)
 	return append(b, '}')
 }

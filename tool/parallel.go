@@ -89,18 +89,10 @@ func (r relay) send(d event.Data) {
 func (r relay) run(emit func(event.Data), cancel func()) {
 	emitting := false // a worker waits for emitted
 	defer func() {
-		if !emitting {
-			return
-		}
-		cancel()
-		r.emitted <- struct{}{}
-		for {
-			select {
-			case <-r.events:
-				r.emitted <- struct{}{}
-			case <-r.done:
-				return
-			}
+		if emitting {
+			cancel()
+			r.emitted <- struct{}{}
+			r.run(func(event.Data) {}, cancel)
 		}
 	}()
 	for {

@@ -86,7 +86,6 @@ func (w *Work) countChild(c *call, out *Outcome) {
 	out.ChildUsage.Add(child.Usage)
 	out.ChildCost += child.Cost
 	for _, name := range child.Tools {
-		name, spec := w.tools.known(name)
-		w.used.use(name, spec).Calls++
+		w.used.use(w.tools.known(name)).Calls++
 	}
 }

@@ -97,13 +97,6 @@ func (s *runSecrets) putFound(token string, value []byte) {
 	}
 }
 
-func (s *runSecrets) getFound(token string) (string, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	value, ok := s.found[token]
-	return value, ok
-}
-
 // knownToken returns the token of a known secret. It is the same in every process, so that a run which another process resumes can still use
 // it.
 func knownToken(name string) string {
@@ -270,7 +263,10 @@ func revealTokens(c *call) []byte {
 // reveal returns the value of a token. ok is false if the token is not valid.
 func (s *runSecrets) reveal(token secretToken) (value string, ok bool) {
 	if token.name == secret.Found {
-		return s.getFound(token.text)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		value, ok = s.found[token.text]
+		return value, ok
 	}
 	known, ok := s.store.values[token.name]
 	if !ok || knownToken(token.name) != token.text {

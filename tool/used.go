@@ -41,8 +41,7 @@ func (w *Work) remember(opts *RunOptions) {
 	}
 	for _, c := range opts.Resumed.Calls {
 		if c.Executed {
-			name, spec := w.tools.known(c.Tool)
-			w.used.use(name, spec).Calls++
+			w.used.use(w.tools.known(c.Tool)).Calls++
 		}
 	}
 }
@@ -92,8 +91,7 @@ func (w *Work) countUse(c *call) {
 	case c.entry != nil && (c.ran || c.source == fromCache):
 		w.used.use(c.tool, c.entry.spec).Calls++
 	case c.client && c.code == "": // counted when it is handed over, not again with its result
-		name, spec := w.tools.known(c.tool)
-		if u := w.used.use(name, spec); c.Answer == nil || u.Calls == 0 {
+		if u := w.used.use(w.tools.known(c.tool)); c.Answer == nil || u.Calls == 0 {
 			u.Calls++
 		}
 	}

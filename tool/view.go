@@ -41,9 +41,6 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 	if r.set != nil {
 		v.registry = r.set.now.Load()
 	}
-	if opts == nil {
-		return
-	}
 	v.handOver = opts.HandOver
 	if opts.Allow != nil {
 		v.allow = make(map[string]bool, len(opts.Allow))
@@ -124,11 +121,6 @@ func (v *view) withClient(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	for _, spec := range v.client {
 		specs = append(specs, spec)
 	}
-	return sortedByName(specs)
-}
-
-// sortedByName sorts the definitions and returns them.
-func sortedByName(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	slices.SortFunc(specs, func(a, b *lathe.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
 	return specs
 }

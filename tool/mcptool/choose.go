@@ -58,11 +58,6 @@ type nameSetting struct {
 	hasPatterns bool
 }
 
-func (s *Server) nameSettings() []nameSetting {
-	return []nameSetting{{"tools", s.Tools, true}, {"exclude", s.Exclude, true}, {"rename", slices.Sorted(maps.Keys(s.Rename)), false},
-		{"effects", slices.Sorted(maps.Keys(s.Effects)), false}, {"allowlists", slices.Sorted(maps.Keys(s.Allowlists)), false}}
-}
-
 // matches reports whether a name of the setting means one of the tools. The pattern * also means no tools.
 func (n *nameSetting) matches(name string, tools []string) bool {
 	if n.hasPatterns {
@@ -76,7 +71,10 @@ func (n *nameSetting) matches(name string, tools []string) bool {
 func (s *Server) missing(tools []string) []ToolStatus {
 	var out []ToolStatus
 	settings := map[string][]string{} // settings with a missing name, by name
-	for _, n := range s.nameSettings() {
+	for _, n := range []nameSetting{
+		{"tools", s.Tools, true}, {"exclude", s.Exclude, true}, {"rename", slices.Sorted(maps.Keys(s.Rename)), false},
+		{"effects", slices.Sorted(maps.Keys(s.Effects)), false}, {"allowlists", slices.Sorted(maps.Keys(s.Allowlists)), false},
+	} {
 		for _, name := range n.names {
 			if n.matches(name, tools) {
 				continue

@@ -44,9 +44,7 @@ func Start(ctx context.Context, servers []Server, opts *Options) (*Group, error)
 	if g.opts.Now == nil {
 		g.opts.Now = time.Now
 	}
-	if g.opts.StopGrace <= 0 {
-		g.opts.StopGrace = time.Second
-	}
+	setDefault(&g.opts.StopGrace, time.Second)
 	if g.opts.wait == nil {
 		g.opts.wait = reconnect.Wait
 	}

@@ -109,7 +109,7 @@ func (g *gate) addHeaders(ctx context.Context, h http.Header) {
 			h.Set("Baggage", t.Baggage)
 		}
 	}
-	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
+	if r := requestOf(ctx); r != nil {
 		addMarked(h, r.marks, r.arguments)
 	}
 }

@@ -26,28 +26,22 @@ func mediaTypeOf(declared string, data []byte) string {
 	seen, _, _ := strings.Cut(http.DetectContentType(data), ";")
 	major, _, _ := strings.Cut(kind, "/")
 	text := utf8.Valid(data) && !strings.Contains(string(data), "\x00")
+	hasSVG := seen != "text/html" && bytes.Contains(data[:min(len(data), svgHead)], []byte("<svg"))
 	switch {
 	case kind == "":
 		return seen
 	case kind == svg && !text:
 		return octets
-	case kind == svg:
-		return svgOrXML(data, seen)
+	case kind == svg && !hasSVG:
+		return "text/xml"
+	case kind == svg: // which may contain scripts: clients must show it as text, or in a sandbox
+		return svg
 	case major == "image":
 		return imageType(kind, seen)
 	case contradicts(kind, seen, text):
 		return octets
 	}
 	return kind
-}
-
-// svgOrXML returns the media type of a text that is declared as SVG. SVG may contain scripts: clients must show it as text, or in a sandbox.
-func svgOrXML(data []byte, seen string) string {
-	head := data[:min(len(data), svgHead)]
-	if seen == "text/html" || !bytes.Contains(head, []byte("<svg")) {
-		return "text/xml"
-	}
-	return svg
 }
 
 // imageType returns the media type of data that is declared as an image of this kind.

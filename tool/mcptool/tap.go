@@ -79,6 +79,12 @@ type request struct {
 
 type requestKey struct{}
 
+// requestOf returns the watched request to which ctx belongs, or nil.
+func requestOf(ctx context.Context) *request {
+	r, _ := ctx.Value(requestKey{}).(*request)
+	return r
+}
+
 // watch returns a context for a request whose raw result the tap stores. The caller must call forget afterwards.
 func (t *tap) watch(ctx context.Context, r *request) context.Context {
 	t.mu.Lock()
@@ -99,7 +105,7 @@ func (t *tap) forget(r *request) {
 // sent is called with each message before it is sent. It returns the watched request in the message, or nil if none exists. Other
 // messages may also have the context of a watched request: the GET that resumes its stream, and the notification that it is cancelled.
 func (t *tap) sent(ctx context.Context, msg []byte) *request {
-	r, _ := ctx.Value(requestKey{}).(*request)
+	r := requestOf(ctx)
 	if r == nil {
 		return nil
 	}
@@ -179,7 +185,7 @@ func (t *tap) isBusy() bool {
 // answered records an HTTP answer to a message. carried is the request in the message, or nil: only the request's own message shows whether
 // the server has handled it. It returns the id of the watched request to which the message belongs, or "".
 func (t *tap) answered(ctx context.Context, carried *request, failed failedAnswer) (id string) {
-	r, _ := ctx.Value(requestKey{}).(*request)
+	r := requestOf(ctx)
 	if r == nil {
 		return ""
 	}
@@ -367,7 +373,7 @@ var errBrokeOff = errors.New("the answer broke off")
 
 // lost records that the stream with the answer to a request has ended.
 func (t *tap) lost(ctx context.Context, err error) {
-	r, _ := ctx.Value(requestKey{}).(*request)
+	r := requestOf(ctx)
 	if r == nil {
 		return
 	}

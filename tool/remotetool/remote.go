@@ -253,7 +253,7 @@ func put(set *tool.Set, tools []lathe.Tool) (refused map[string]string) {
 
 // reason returns the text of the error within a *lathe.Error, at most 500 bytes.
 func reason(err error) string {
-	if e := (*lathe.Error)(nil); errors.As(err, &e) && e.Err != nil {
+	if e, ok := errors.AsType[*lathe.Error](err); ok && e.Err != nil {
 		err = e.Err
 	}
 	text := err.Error()
