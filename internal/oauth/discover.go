@@ -26,9 +26,6 @@ type authServer struct {
 	unnamed bool // the configuration has endpoints and no issuer
 }
 
-// hasPKCE reports whether the authorization server supports PKCE with S256.
-func (s *authServer) hasPKCE() bool { return slices.Contains(s.CodeChallengeMethodsSupported, "S256") }
-
 // discover returns the metadata for the server. metadata is the URL in the challenge of the server, or "".
 func (c *Client) discover(ctx context.Context, metadata string) (*place, error) {
 	if c.conf.TokenEndpoint != "" {

@@ -48,7 +48,7 @@ func (c *Client) Login(ctx context.Context, open func(address string) error) (*G
 	switch {
 	case p.as.AuthorizationEndpoint == "":
 		return nil, errors.New("the authorization server has no place to log in at")
-	case !p.as.hasPKCE():
+	case !slices.Contains(p.as.CodeChallengeMethodsSupported, "S256"):
 		return nil, errors.New("the authorization server does not say that it does PKCE with S256, without which a login could be stolen")
 	}
 	a := &attempt{c: c, place: p, verifier: oauth2.GenerateVerifier(), state: rand.Text()}

@@ -184,7 +184,7 @@ func multiparted(fields []field) ([]byte, string, error) {
 	}
 	for _, p := range parts {
 		h := textproto.MIMEHeader{}
-		h.Set("Content-Disposition", `form-data; name="`+escapeQuoted(p.name)+`"`)
+		h.Set("Content-Disposition", `form-data; name="`+quotedEscapes.Replace(p.name)+`"`)
 		if p.typ != typeText {
 			h.Set("Content-Type", p.typ)
 		}
@@ -210,7 +210,5 @@ func partType(raw []byte) string {
 	return typeText
 }
 
-// escapeQuoted escapes a name in a form as specified for multipart/form-data in WHATWG HTML.
-func escapeQuoted(s string) string {
-	return strings.NewReplacer("\"", "%22", "\r", "%0D", "\n", "%0A").Replace(s)
-}
+// quotedEscapes escapes a name in a form as specified for multipart/form-data in WHATWG HTML.
+var quotedEscapes = strings.NewReplacer("\"", "%22", "\r", "%0D", "\n", "%0A")

@@ -81,13 +81,20 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 }
 
 // A Document is a parsed OpenAPI document. Its methods may be called from several goroutines at once.
-type Document struct{ d document }
+type Document struct {
+	root  map[string]any // plain values, which are never changed: maps, lists, strings, booleans, nil and [json.Number]
+	v30   bool
+	v32   bool
+	found []pathOperation // the operations, sorted by path and method
+	// readOnly and writeOnly report that a member may be marked so. Most documents have no such member.
+	readOnly, writeOnly bool
+}
 
 // ReadDocument parses an OpenAPI document of version 3.0 to 3.2, in JSON or YAML, of at most [MaxDocumentBytes] (16 MiB). References to other
 // documents are errors.
 func ReadDocument(doc []byte) (*Document, error) {
 	d := &Document{}
-	if err := d.d.read(doc); err != nil {
+	if err := d.read(doc); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -95,9 +102,7 @@ func ReadDocument(doc []byte) (*Document, error) {
 
 // Import returns the definitions of the operations that o selects, sorted by tool name. If there are errors, it returns no definitions and
 // joins the errors; the error of an operation is an *[OperationError].
-func (d *Document) Import(o *ImportOptions) ([]*Definition, error) { return d.d.definitions(o) }
-
-func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
+func (d *Document) Import(o *ImportOptions) ([]*Definition, error) {
 	if o.Server == "" {
 		return nil, errors.New("no server: the address before the paths is not taken from the document" + d.serverAdvice())
 	}
@@ -133,7 +138,7 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 }
 
 // checkSecurity returns an error for each credential that belongs to no security scheme, or to one that OAuth satisfies.
-func (d *document) checkSecurity(o *ImportOptions) (errs []error) {
+func (d *Document) checkSecurity(o *ImportOptions) (errs []error) {
 	for name := range o.Security {
 		switch s := d.scheme(name); {
 		case s == nil:
@@ -156,7 +161,7 @@ type choice struct {
 func (c *choice) wrong(err error) *OperationError { return &OperationError{c.op.OperationID, err} }
 
 // defineAll makes the definitions of the operations. leftOut are the errors of optional operations, bad those of others.
-func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice, leftOut []*OperationError, bad []error) {
+func (d *Document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice, leftOut []*OperationError, bad []error) {
 	left := maxSchemaBytes
 	answers := newShapes(d, &left)
 	for _, c := range chosen {
@@ -229,7 +234,7 @@ func (d *Definition) check() error {
 }
 
 // choose returns the selected operations and their ids.
-func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bool, errs []error) {
+func (d *Document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bool, errs []error) {
 	used := map[string]bool{} // patterns that match an operation
 	tags := map[string]bool{} // tags of operations
 	count := map[string]int{} // operations by id
@@ -294,7 +299,7 @@ func notChosen[T any](chosen map[string]bool, named map[string]T, where string) 
 }
 
 // advice returns a suggestion for an error text: an operation whose id differs only in letter case.
-func (d *document) advice(id string) string {
+func (d *Document) advice(id string) string {
 	for _, f := range d.found {
 		if strings.EqualFold(id, f.op.OperationID) {
 			return fmt.Sprintf(", there is %q", f.op.OperationID)

@@ -19,7 +19,7 @@ import (
 const bodyArgument = "body"
 
 // define returns the definition of one operation. It subtracts from left, the remaining amount of maxSchemaBytes.
-func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Definition, error) {
+func (d *Document) define(f pathOperation, o *ImportOptions, left *int) (*Definition, error) {
 	name, err := chosenName(f, o)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func chosenName(f pathOperation, o *ImportOptions) (string, error) {
 }
 
 // parameters adds the parameters of the operation, and those of its path that the operation does not replace.
-func (d *document) parameters(def *Definition, f pathOperation, schemas *converter) error {
+func (d *Document) parameters(def *Definition, f pathOperation, schemas *converter) error {
 	type where struct{ in, name string }
 	var all []*input
 	seen := map[where]bool{}
@@ -136,7 +136,7 @@ type input struct {
 }
 
 // input reads a parameter, or the target of a reference to one.
-func (d *document) input(v any) (*input, error) {
+func (d *Document) input(v any) (*input, error) {
 	in, err := d.resolve(v)
 	if err != nil {
 		return nil, fmt.Errorf("a parameter %w", err)
@@ -150,7 +150,7 @@ func (d *document) input(v any) (*input, error) {
 	return p, nil
 }
 
-func (d *document) parameter(in *input, schemas *converter) (*Parameter, error) {
+func (d *Document) parameter(in *input, schemas *converter) (*Parameter, error) {
 	p := &Parameter{In: Place(in.In), Description: cleanText(in.Description), Required: in.Required, Style: in.Style, Explode: in.Explode, AllowReserved: in.AllowReserved}
 	schema := in.Schema
 	if len(in.Content) > 0 {
@@ -186,7 +186,7 @@ var bodyTypes = []func(string) bool{
 }
 
 // requestBody adds the parameter for the body of the operation.
-func (d *document) requestBody(def *Definition, op *operation, schemas *converter) error {
+func (d *Document) requestBody(def *Definition, op *operation, schemas *converter) error {
 	if op.Body == nil {
 		return nil
 	}
@@ -248,7 +248,7 @@ func preferredType(offered []string) string {
 }
 
 // binaryPart returns the name of a part that is a file, or "" if none exists.
-func (d *document) binaryPart(schema any) string {
+func (d *Document) binaryPart(schema any) string {
 	s, err := d.resolve(schema)
 	if err != nil {
 		return ""
@@ -272,7 +272,7 @@ func (d *document) binaryPart(schema any) string {
 }
 
 // authorize sets the credentials for the first of the operation's security requirements that o can meet.
-func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) error {
+func (d *Document) authorize(def *Definition, op *operation, o *ImportOptions) error {
 	def.Credentials = Credentials{Headers: maps.Clone(o.Credentials.Headers), Query: maps.Clone(o.Credentials.Query), Cookies: maps.Clone(o.Credentials.Cookies)}
 	var r fields
 	wanted := r.requirements(d.root, "security")
@@ -307,12 +307,12 @@ func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) e
 }
 
 // byToken reports whether the token of the HTTP client satisfies a security scheme.
-func (d *document) byToken(name string, o *ImportOptions) bool {
+func (d *Document) byToken(name string, o *ImportOptions) bool {
 	return o.OAuth && o.Security[name].IsZero() && acceptsToken(d.scheme(name))
 }
 
 // meet sets the credentials for a requirement.
-func (d *document) meet(def *Definition, req requirement, o *ImportOptions) error {
+func (d *Document) meet(def *Definition, req requirement, o *ImportOptions) error {
 	for name, wanted := range text.ByName(req) {
 		if d.byToken(name, o) {
 			def.OAuth, def.Scopes = true, scopes(d.scheme(name), wanted, def.Scopes)
@@ -326,7 +326,7 @@ func (d *document) meet(def *Definition, req requirement, o *ImportOptions) erro
 }
 
 // tokenAdvice returns a text with the place where the document says that tokens are issued, for the author of the configuration.
-func (d *document) tokenAdvice(wanted []requirement) string {
+func (d *Document) tokenAdvice(wanted []requirement) string {
 	for _, req := range wanted {
 		for name := range text.ByName(req) {
 			s := d.scheme(name)
@@ -348,7 +348,7 @@ func acceptsToken(s *securityScheme) bool {
 }
 
 // wantsTokens reports whether a scheme of the document accepts a token.
-func (d *document) wantsTokens() bool {
+func (d *Document) wantsTokens() bool {
 	for name := range asObject(asObject(d.root["components"])["securitySchemes"]) {
 		if acceptsToken(d.scheme(name)) {
 			return true

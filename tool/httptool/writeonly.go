@@ -60,7 +60,7 @@ func identityOf(object map[string]any) identity { return identity(reflect.ValueO
 // shapes contains the shapes and views of one document. Each object of the document is read once, however many operations share it. Shapes
 // and views refer to each other in cycles, so that they are made first and read from unread and unexpanded later.
 type shapes struct {
-	doc        *document
+	doc        *Document
 	left       *int // remaining amount of maxSchemaBytes
 	schemas    map[identity]*shape
 	responses  map[identity]*shape
@@ -76,7 +76,7 @@ type unreadSchema struct {
 	schema map[string]any
 }
 
-func newShapes(d *document, left *int) *shapes {
+func newShapes(d *Document, left *int) *shapes {
 	return &shapes{doc: d, left: left, schemas: map[identity]*shape{}, responses: map[identity]*shape{}, answers: map[identity]map[string]*view{}, views: map[string]*view{}}
 }
 
