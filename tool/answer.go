@@ -114,11 +114,6 @@ func (f *failure) detailString(name, v string) {
 	f.detail = appendString(f.detail, v)
 }
 
-func (f *failure) detailRaw(name string, v []byte) {
-	f.detailName(name)
-	f.detail = append(f.detail, v...)
-}
-
 // detailName appends a comma and a member name, which must need no escapes.
 func (f *failure) detailName(name string) {
 	f.detail = append(append(append(f.detail, `,"`...), name...), `":`...)

@@ -113,6 +113,7 @@ func requireTool(c *call) ending {
 	if c.w.tools.gone(c.Name) {
 		return fail(lathe.CodeUnavailable)
 	}
-	c.detailRaw("available_tools", c.w.tools.advertise().names)
+	c.detailName("available_tools")
+	c.detail = append(c.detail, c.w.tools.advertise().names...)
 	return fail(lathe.CodeUnknownTool)
 }

@@ -35,7 +35,7 @@ func (w *Work) onlyReads(c *Call) bool {
 func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(event.Data), out *Outcome) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := relay{events: make(chan event.Data), emitted: make(chan struct{}), done: make(chan struct{})}
+	r := relay{events: make(chan event.Data), emitted: make(chan struct{})}
 	send := r.send
 	calls := make([]call, len(in))
 	for i := range calls {
@@ -63,7 +63,7 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(e
 	}
 	go func() {
 		workers.Wait()
-		close(r.done)
+		close(r.events)
 	}()
 	r.run(emit, cancel)
 	for i := range calls {
@@ -73,9 +73,8 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(e
 
 // A relay passes the events of workers to one goroutine.
 type relay struct {
-	events  chan event.Data
-	emitted chan struct{} // receives a value when an event was emitted
-	done    chan struct{} // closed when all workers have ended
+	events  chan event.Data // closed when all workers have ended
+	emitted chan struct{}   // receives a value when an event was emitted
 }
 
 // send is called by a worker. It returns when the event was emitted.
@@ -95,15 +94,10 @@ func (r relay) run(emit func(event.Data), cancel func()) {
 			r.run(func(event.Data) {}, cancel)
 		}
 	}()
-	for {
-		select {
-		case d := <-r.events:
-			emitting = true
-			emit(d)
-			emitting = false
-			r.emitted <- struct{}{}
-		case <-r.done:
-			return
-		}
+	for d := range r.events {
+		emitting = true
+		emit(d)
+		emitting = false
+		r.emitted <- struct{}{}
 	}
 }

@@ -53,7 +53,9 @@ func parseArguments(c *call, raw []byte) ending {
 		return fail(lathe.CodeInvalidJSON)
 	}
 	c.args, c.parsed = raw, true
-	conceal(c)
+	if secrets := &c.w.secrets; secrets.store != nil {
+		c.args = secrets.hide(c, raw)
+	}
 	return proceed
 }
 

@@ -63,7 +63,7 @@ func newSecretStore(s *Secrets) (*secretStore, error) {
 	}
 	store := &secretStore{finder: secret.NewFinder(s.Known, s.Patterns), values: map[string]secret.Secret{}, granted: s.Granted}
 	for name, value := range s.Known {
-		if !validSecretName(name) {
+		if !secretName().MatchString(name) || name == secret.Found {
 			return nil, fmt.Errorf("the name %.80q of a secret is not 1 to 128 of the characters A-Z, a-z, 0-9, _ . and -, or is the reserved name %s", name, secret.Found)
 		}
 		store.values[name] = value
@@ -76,8 +76,6 @@ func newSecretStore(s *Secrets) (*secretStore, error) {
 }
 
 var secretName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,128}$`)
-
-func validSecretName(s string) bool { return secretName().MatchString(s) && s != secret.Found }
 
 // runSecrets are the secrets of one run: those of the runner, and the keys that were found in it.
 type runSecrets struct {
@@ -200,13 +198,6 @@ func stringEnd(json []byte, i int) int {
 	return len(json)
 }
 
-// conceal replaces secrets in the arguments by tokens. It is called between parsing and validation.
-func conceal(c *call) {
-	if secrets := &c.w.secrets; secrets.store != nil {
-		c.args = secrets.hide(c, c.args)
-	}
-}
-
 // checkTokens denies a call whose arguments contain a token that its tool may not have.
 func checkTokens(c *call) ending {
 	store := c.w.secrets.store
@@ -313,7 +304,7 @@ func screen(c *call) ending {
 		return proceed
 	}
 	c.data = secrets.hide(c, c.data)
-	if len(c.blobs) == 0 || tooManyBytes(c.blobs) {
+	if len(c.blobs) == 0 || blobBytes(c.blobs) > maxBlobBytes {
 		return proceed // boundOutput refuses them
 	}
 	c.blobs = screenBlobs(c)

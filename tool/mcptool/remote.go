@@ -79,7 +79,10 @@ func (t *remote) callOn(ctx context.Context, conn *session, args json.RawMessage
 		case noResult:
 			return t.failed(ctx, cause, conn, got)
 		case completeResult:
-			out, err := t.answer(got.result)
+			out, err := output(got.result)
+			if err != nil {
+				err = lathe.CodeInvalidOutput.Wrap(t.op(), err)
+			}
 			return out, nil, err
 		}
 		if round == maxRounds {
@@ -176,14 +179,6 @@ func (t *remote) report(ctx context.Context, params []byte) {
 	}
 	total, _ := strconv.ParseFloat(string(rawjson.At(params, "total")), 64) // 0: it is missing
 	tool.ReportProgress(ctx, done, total, rawjson.TextAt(t.s.withoutTokens(params), "message"))
-}
-
-func (t *remote) answer(result []byte) (*lathe.Output, error) {
-	out, err := output(result)
-	if err != nil {
-		return nil, lathe.CodeInvalidOutput.Wrap(t.op(), err)
-	}
-	return out, nil
 }
 
 func (t *remote) op() string { return "mcp: call " + t.spec.Name }
