@@ -25,7 +25,7 @@ func (t *tenant) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Re
 	if p.RequestState != "" {
 		return t.resume(ctx, p.RequestState, hash, &r)
 	}
-	rc := t.newCall(req.Session, protocol, p.Name, p.Arguments)
+	rc := newCall(t, req.Session, protocol, p.Name, p.Arguments)
 	switch {
 	case rc.settings.ToolUseMode == lathe.ModeDisabled:
 		rc.refuse = lathe.CodePolicyDenied

@@ -27,7 +27,7 @@ type tenantCatalog struct {
 
 // catalogCall returns a runnerCall for a resource or a prompt. The caller must call its run or its end.
 func (t *tenantCatalog) catalogCall(session *mcp.ServerSession, protocol, name string, args []byte) *runnerCall {
-	rc := t.newCall(session, protocol, name, args)
+	rc := newCall(t.tenant, session, protocol, name, args)
 	set := t.s.offer.Load().set
 	if set == nil || rc.settings.ToolUseMode == lathe.ModeDisabled {
 		rc.refuse = lathe.CodeUnknownTool

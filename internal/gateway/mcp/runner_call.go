@@ -29,7 +29,7 @@ type runnerCall struct {
 }
 
 // newCall returns a runnerCall with the current runner. The caller must call its run or its end.
-func (t *tenant) newCall(session *mcp.ServerSession, protocol, name string, args []byte) *runnerCall {
+func newCall(t *tenant, session *mcp.ServerSession, protocol, name string, args []byte) *runnerCall {
 	ref := t.s.runners.begin()
 	return &runnerCall{t: t, session: t.useSession(session), protocol: protocol, runnerRef: ref, runner: ref.runner, settings: ref.runner.Settings(),
 		call: lathe.ToolCall{Name: name, Arguments: string(args)}}
