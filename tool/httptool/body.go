@@ -124,9 +124,7 @@ func formFields(whole *Parameter, present []*Parameter, args map[string][]byte) 
 		if p.Style == "" {
 			p.Style = "form"
 		}
-		if p.Explode == nil {
-			p.Explode = new(p.Style == "form" || p.Style == "deepObject")
-		}
+		p.setExplode()
 		out = append(out, field{p, v})
 	}
 	return out, nil
@@ -160,7 +158,10 @@ func multiparted(fields []field) ([]byte, string, error) {
 	var parts []part
 	sum := sha256.New()
 	add := func(p *Parameter, raw []byte) {
-		typ := cmp.Or(p.Content, partType(raw))
+		typ := cmp.Or(p.Content, typeText)
+		if p.Content == "" && (raw[0] == '{' || raw[0] == '[') {
+			typ = typeJSON
+		}
 		value := string(rawjson.AppendCompact(nil, raw))
 		if s, ok := scalar(raw); ok && !isJSON(typ) {
 			value = s
@@ -200,14 +201,6 @@ func multiparted(fields []field) ([]byte, string, error) {
 		return nil, "", err
 	}
 	return buf.Bytes(), w.FormDataContentType(), nil
-}
-
-// partType returns the media type of a part whose parameter names none.
-func partType(raw []byte) string {
-	if raw[0] == '{' || raw[0] == '[' {
-		return typeJSON
-	}
-	return typeText
 }
 
 // quotedEscapes escapes a name in a form as specified for multipart/form-data in WHATWG HTML.

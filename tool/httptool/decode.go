@@ -214,9 +214,6 @@ func shortestNumber(n json.Number) json.Number {
 
 // isZero reports whether the digits before the exponent of a number are zeros.
 func isZero(n json.Number) bool {
-	mantissa := string(n)
-	if i := strings.IndexAny(mantissa, "eE"); i >= 0 {
-		mantissa = mantissa[:i]
-	}
-	return !strings.ContainsAny(mantissa, "123456789")
+	mantissa, _, _ := strings.Cut(strings.ToLower(string(n)), "e")
+	return strings.Trim(mantissa, "-.0") == ""
 }

@@ -72,7 +72,8 @@ func (c *converter) readForm(f *objectForm, v any, left *int) {
 		return
 	}
 	for key, val := range in {
-		if isAnnotation(key, val) || acceptsObjects(key, val) {
+		acceptsObjects := key == "type" && val == "object" || key == "additionalProperties" && val == true
+		if acceptsObjects || isAnnotation(key, val) {
 			continue
 		}
 		switch {
@@ -115,11 +116,6 @@ func (c *converter) readMembers(f *objectForm, members map[string]any) {
 // isAnnotation reports whether a keyword has no effect on the values that a schema matches.
 func isAnnotation(key string, val any) bool {
 	return annotations[key] || strings.HasPrefix(key, "x-") || hasNoEffect(key, val)
-}
-
-// acceptsObjects reports whether a keyword excludes no object.
-func acceptsObjects(key string, val any) bool {
-	return key == "type" && val == "object" || key == "additionalProperties" && val == true
 }
 
 // includes reports whether f matches every value with the declared members of other. It returns false if that is not certain.

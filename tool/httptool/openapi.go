@@ -108,7 +108,6 @@ func (d *Document) Import(o *ImportOptions) ([]*Definition, error) {
 	}
 	chosen, ids, errs := d.choose(o)
 	made, leftOut, bad := d.defineAll(chosen, o)
-	errs = append(errs, bad...)
 	if o.OnLeftOut != nil {
 		made, leftOut = withoutClashes(made, leftOut)
 	}
@@ -117,10 +116,7 @@ func (d *Document) Import(o *ImportOptions) ([]*Definition, error) {
 			errs = append(errs, one)
 		}
 	}
-	errs = append(errs, notChosen(ids, o.Effects, "effects")...)
-	errs = append(errs, notChosen(ids, o.Allowlists, "allowlists")...)
-	errs = append(errs, notChosen(ids, o.Rename, "rename")...)
-	errs = append(errs, d.checkSecurity(o)...)
+	errs = slices.Concat(errs, bad, d.checkSecurity(o), notChosen(ids, o.Effects, "effects"), notChosen(ids, o.Allowlists, "allowlists"), notChosen(ids, o.Rename, "rename"))
 	if len(errs) > 0 {
 		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 		return nil, errors.Join(errs...)
@@ -366,10 +362,7 @@ func checkVisible(v any) error {
 // direction marks and tags. It limits the text to maxDescriptionBytes.
 func cleanText(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return r
-		}
-		if invisible(r) {
+		if invisible(r) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r

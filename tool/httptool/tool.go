@@ -106,7 +106,10 @@ func (t *httpTool) prepare() error {
 		return wrong("method", fmt.Errorf("no tool is made of the method %s", strconv.Quote(d.Method)))
 	}
 	if d.Effect == lathe.EffectUndeclared {
-		d.Effect = effectOf(d.Method)
+		d.Effect = lathe.Writes
+		if d.Method == http.MethodGet || d.Method == http.MethodHead {
+			d.Effect = lathe.ReadOnly
+		}
 	}
 	if len(d.Allowlist) == 0 {
 		return wrong("allowlist", errors.New(`no allowlist: name the fields of the answer that the model may see ("*" for all)`))
@@ -151,14 +154,6 @@ func (t *httpTool) prepare() error {
 		Timeout: d.Timeout, CacheTTL: d.CacheTTL, Concurrency: d.Concurrency, Rate: d.Rate, Backend: d.Backend, Origin: d.Origin,
 	}
 	return nil
-}
-
-// effectOf returns the effect that HTTP gives a method.
-func effectOf(method string) lathe.Effect {
-	if method == http.MethodGet || method == http.MethodHead {
-		return lathe.ReadOnly
-	}
-	return lathe.Writes
 }
 
 // clientOf returns a client that allows one origin, at public addresses.

@@ -16,8 +16,9 @@ const (
 // is marked if the shape leads to a writeOnly member.
 type shape struct {
 	node
-	number    int  // unique within the document
-	writeOnly bool // a value of this shape, as a member of an object, is writeOnly
+	number    int            // unique within the document
+	schema    map[string]any // nil: of a response
+	writeOnly bool           // a value of this shape, as a member of an object, is writeOnly
 	members   map[string]*shape
 	items     []*shape // shapes of the elements of a list
 	others    []*shape // shapes of members that are not in members
@@ -64,16 +65,10 @@ type shapes struct {
 	left       *int // remaining amount of maxSchemaBytes
 	schemas    map[identity]*shape
 	responses  map[identity]*shape
-	unread     []unreadSchema
+	unread     []*shape
 	answers    map[identity]map[string]*view // by the responses object of an operation
 	views      map[string]*view              // by the numbers of their shapes
 	unexpanded []*view
-}
-
-// An unreadSchema is a shape whose parts are not set, with its schema.
-type unreadSchema struct {
-	shape  *shape
-	schema map[string]any
 }
 
 func newShapes(d *Document, left *int) *shapes {
@@ -126,8 +121,9 @@ func (s *shapes) ofSchema(schema any) *shape {
 	one, known := s.schemas[id]
 	if !known {
 		one = s.newShape()
+		one.schema = in
 		s.schemas[id] = one
-		s.unread = append(s.unread, unreadSchema{one, in})
+		s.unread = append(s.unread, one)
 	}
 	return one
 }
@@ -144,8 +140,8 @@ func (s *shapes) link(parent *shape, list *[]*shape, schemas ...any) {
 }
 
 // readSchema sets the parts of a shape from its schema.
-func (s *shapes) readSchema(u unreadSchema) {
-	one, in := u.shape, u.schema
+func (s *shapes) readSchema(one *shape) {
+	in := one.schema
 	if ref, ok := in["$ref"].(string); ok {
 		if target, err := s.doc.follow(ref); err == nil {
 			s.link(one, &one.sameValue, target)

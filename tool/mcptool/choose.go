@@ -61,7 +61,7 @@ type nameSetting struct {
 // matches reports whether a name of the setting means one of the tools. The pattern * also means no tools.
 func (n *nameSetting) matches(name string, tools []string) bool {
 	if n.hasPatterns {
-		return name == "*" || slices.ContainsFunc(tools, func(tool string) bool { return tool == name || policy.Match(name, tool) })
+		return name == "*" || slices.ContainsFunc(tools, func(tool string) bool { return policy.Match(name, tool) })
 	}
 	return slices.Contains(tools, name)
 }

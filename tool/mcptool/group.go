@@ -118,9 +118,8 @@ func (g *Group) changed(s *supervisor) {
 	}
 	g.publishing.Lock()
 	defer g.publishing.Unlock()
-	live := s.tools()
-	tools := make([]lathe.Tool, 0, len(live))
-	for _, t := range text.ByName(live) {
+	var tools []lathe.Tool
+	for _, t := range text.ByName(s.tools()) {
 		tools = append(tools, t)
 	}
 	err := g.opts.OnChange(s.conf.origin(), tools)
@@ -143,8 +142,7 @@ func (g *Group) against(server string) string {
 func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		for _, s := range g.servers {
-			live := s.tools()
-			for _, t := range text.ByName(live) {
+			for _, t := range text.ByName(s.tools()) {
 				if !yield(t, nil) {
 					return
 				}

@@ -30,39 +30,26 @@ func mediaTypeOf(declared string, data []byte) string {
 	switch {
 	case kind == "":
 		return seen
-	case kind == svg && !text:
-		return octets
-	case kind == svg && !hasSVG:
+	case kind == svg && text && !hasSVG:
 		return "text/xml"
-	case kind == svg: // which may contain scripts: clients must show it as text, or in a sandbox
-		return svg
-	case major == "image":
-		return imageType(kind, seen)
+	case major == "image" && kind != svg && strings.HasPrefix(seen, "image/"):
+		return seen
 	case contradicts(kind, seen, text):
 		return octets
 	}
-	return kind
-}
-
-// imageType returns the media type of data that is declared as an image of this kind.
-func imageType(kind, seen string) string {
-	if strings.HasPrefix(seen, "image/") {
-		return seen
-	}
-	if knownImages[kind] || seen != octets {
-		return octets
-	}
-	return kind
+	return kind // SVG may contain scripts: clients must show it as text, or in a sandbox
 }
 
 // contradicts reports whether data that was detected as seen cannot be of the declared kind.
 func contradicts(kind, seen string, text bool) bool {
 	major, _, _ := strings.Cut(kind, "/")
 	seenMajor, _, _ := strings.Cut(seen, "/")
-	switch major {
-	case "text":
+	switch {
+	case major == "text", kind == svg:
 		return !text
-	case "audio", "video":
+	case major == "image":
+		return knownImages[kind] || seen != octets
+	case major == "audio", major == "video":
 		return seenMajor == "text" || seenMajor == "image" || seen == "application/pdf" || seen == "application/zip"
 	}
 	return kind == "application/pdf" && seen != kind

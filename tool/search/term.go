@@ -51,7 +51,7 @@ func appendTerms(terms []string, word string) []string {
 		}
 	}
 	term = stem(term)
-	if len(term) == 0 || stopWords[string(term)] {
+	if stopWords[string(term)] {
 		return terms
 	}
 	return append(terms, string(term))

@@ -151,12 +151,9 @@ func parseManifest(text []byte) (*Manifest, error) {
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one document in the manifest")
 	}
-	m := &Manifest{Name: d.Name, Description: d.Description, Allowlist: d.Allowlist, Export: d.Export, SHA256: d.SHA256}
+	m := &Manifest{Name: d.Name, Description: d.Description, Allowlist: d.Allowlist, Export: cmp.Or(d.Export, "tool"), SHA256: d.SHA256}
 	effect, known := effects[d.Effect]
 	m.Effect = effect
-	if m.Export == "" {
-		m.Export = "tool"
-	}
 	var err error
 	switch {
 	case m.Name == "":
