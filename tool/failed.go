@@ -27,10 +27,8 @@ func (f *failures) mark(key failureKey, ok bool) {
 		return
 	}
 	f.success = true
-	if f.failed != nil {
-		delete(f.failed, key)
-		delete(f.failed, failureKey{tool: key.tool})
-	}
+	delete(f.failed, key)
+	delete(f.failed, failureKey{tool: key.tool})
 }
 
 // target returns the canonical text of the argument fields that name the target of the call.

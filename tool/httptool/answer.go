@@ -191,8 +191,8 @@ func (t *httpTool) scrubJSON(b []byte) []byte {
 	var out []byte
 	done := 0 // b[:done] is in out
 	for at := 0; ; {
-		start, end, ok := nextString(b, at)
-		if !ok {
+		start, end := nextString(b, at)
+		if end == 0 {
 			break
 		}
 		at = end
@@ -212,11 +212,11 @@ func (t *httpTool) scrubJSON(b []byte) []byte {
 	return append(out, b[done:]...)
 }
 
-// nextString returns the bounds of the first string literal in JSON that begins at or after an index. ok is false if none is complete.
-func nextString(b []byte, at int) (start, end int, ok bool) {
+// nextString returns the bounds of the first string literal in JSON that begins at or after an index. end is 0 if none is complete.
+func nextString(b []byte, at int) (start, end int) {
 	offset := bytes.IndexByte(b[at:], '"')
 	if offset < 0 {
-		return 0, 0, false
+		return 0, 0
 	}
 	start = at + offset
 	for i := start + 1; i < len(b); i++ {
@@ -224,8 +224,8 @@ func nextString(b []byte, at int) (start, end int, ok bool) {
 		case '\\':
 			i++
 		case '"':
-			return start, i + 1, true
+			return start, i + 1
 		}
 	}
-	return 0, 0, false
+	return 0, 0
 }
