@@ -8,8 +8,10 @@ import (
 
 // handedOver reports whether the client must execute the call.
 func (c *call) handedOver() bool {
-	w := c.w
-	return c.client && c.Answer == nil && c.Refuse == "" && c.ParseError == "" && !c.Incomplete && (w.tools.handOver || c.seq < w.limits.MaxToolCalls)
+	if !c.client || c.Answer != nil || c.Refuse != "" || c.ParseError != "" || c.Incomplete {
+		return false
+	}
+	return c.w.tools.handOver || c.seq < c.w.limits.MaxToolCalls
 }
 
 // admit ends a call that its turn or its run refuses, an unreadable or incomplete call, and a call of the client beyond the limit on calls.

@@ -76,7 +76,7 @@ func (c *call) appendError(b []byte) []byte {
 	b = append(b, `{"code":"`...)
 	b = append(b, c.code...)
 	b = append(b, `","message":`...)
-	b = appendString(b, textOf(c.code))
+	b = appendString(b, texts[c.code])
 	b = append(b, c.detail...)
 	return append(b, '}')
 }
@@ -112,11 +112,6 @@ func (f *failure) detailInt(name string, v int64) {
 func (f *failure) detailString(name, v string) {
 	f.detailName(name)
 	f.detail = appendString(f.detail, v)
-}
-
-func (f *failure) detailRaw(name string, v []byte) {
-	f.detailName(name)
-	f.detail = append(f.detail, v...)
 }
 
 // detailName appends a comma and a member name, which must need no escapes.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -32,7 +31,6 @@ const (
 // call, tool, schema and arguments. It is valid for this call, once, until it expires. If the answer is pending, or an earlier call of the
 // turn is parked, approve parks the call.
 func approve(ctx context.Context, c *call) ending {
-	w := c.w
 	if c.verdict.Decision != lathe.Ask {
 		if c.asked() {
 			resolve(c, approved, lathe.Approval{By: "policy", ReasonCode: reasonChanged})
@@ -51,22 +49,26 @@ func approve(ctx context.Context, c *call) ending {
 		// The definition has changed: the approval is for another tool than the one that would be called.
 		return refuseApproval(c, expired, lathe.Approval{ReasonCode: reasonChanged}, lathe.CodeApprovalExpired)
 	}
-	var answer lathe.Approval
-	err := context.DeadlineExceeded // if the request has expired
-	if left := req.ExpiresAt.Sub(w.r.now()); left > 0 {
-		answer, err = askApprover(ctx, w.r.opts.Approver, req, left)
-	}
+	return obtainAnswer(ctx, c, req)
+}
+
+// obtainAnswer waits for the approver's answer and applies it, or parks the call if the answer is pending. Without an answer in time, or if
+// the approver fails, the call is refused.
+func obtainAnswer(ctx context.Context, c *call, req *lathe.ApprovalRequest) ending {
+	r := c.w.r
+	answer, err := askApprover(ctx, r, req)
 	switch {
 	case errors.Is(err, lathe.ErrPending):
 		c.parked = &Parked{Seq: c.seq, Digest: req.Digest, ExpiresAt: req.ExpiresAt}
 		return parked
 	case ctx.Err() != nil:
 		return refuseApproval(c, refused, lathe.Approval{ReasonCode: reasonCancelled}, lathe.CodeCancelled)
-	case errors.Is(err, context.DeadlineExceeded), !w.r.now().Before(req.ExpiresAt):
-		var inTime bool
-		if answer, inTime = storedAnswer(ctx, w.r.opts.Approver, req); !inTime {
+	case errors.Is(err, context.DeadlineExceeded), !r.now().Before(req.ExpiresAt):
+		stored, inTime := storedAnswer(ctx, r.opts.Approver, req)
+		if !inTime {
 			return refuseApproval(c, expired, lathe.Approval{}, lathe.CodeApprovalExpired)
 		}
+		return applyAnswer(c, stored)
 	case err != nil:
 		return refuseApproval(c, refused, lathe.Approval{ReasonCode: "approver_error"}, lathe.CodeApprovalDenied)
 	}
@@ -114,8 +116,13 @@ func withdrawApproval(c *call) {
 	resolve(c, refused, lathe.Approval{ReasonCode: reason})
 }
 
-// askApprover calls the approver with a timeout of left. A panic is returned as an error.
-func askApprover(ctx context.Context, approver lathe.Approver, req *lathe.ApprovalRequest, left time.Duration) (a lathe.Approval, err error) {
+// askApprover calls the approver until the request expires. If it has expired, the error is context.DeadlineExceeded. A panic is returned as
+// an error.
+func askApprover(ctx context.Context, r *Runner, req *lathe.ApprovalRequest) (a lathe.Approval, err error) {
+	left := req.ExpiresAt.Sub(r.now())
+	if left <= 0 {
+		return lathe.Approval{}, context.DeadlineExceeded
+	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	defer func() {
@@ -123,7 +130,7 @@ func askApprover(ctx context.Context, approver lathe.Approver, req *lathe.Approv
 			a, err = lathe.Approval{}, errors.New("the approver panicked")
 		}
 	}()
-	return approver.Approve(ctx, req)
+	return r.opts.Approver.Approve(ctx, req)
 }
 
 // storedAnswer returns an answer that was given in time but has not been read, if the approver is a [StoredApprover] and has one. inTime is

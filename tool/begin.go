@@ -47,29 +47,27 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	if run == nil {
 		run = &lathe.RunInfo{}
 	}
-	w := &Work{r: r, info: run, settings: r.opts.Settings, limits: r.opts.Limits, secrets: runSecrets{store: r.secrets}}
-	if opts != nil {
-		if opts.Settings != nil {
-			w.settings = *opts.Settings
-		}
-		if opts.Limits != nil {
-			w.limits = *opts.Limits
-		}
-		for i := range opts.History {
-			for _, p := range opts.History[i].Parts {
-				if c, ok := p.(lathe.ToolCall); ok {
-					w.ids.set(c.ID, idTaken)
-				}
+	if opts == nil {
+		opts = &RunOptions{}
+	}
+	w := &Work{r: r, info: run, settings: r.opts.Settings, limits: r.opts.Limits, secrets: runSecrets{store: r.secrets}, suspend: opts.Suspend}
+	if opts.Settings != nil {
+		w.settings = *opts.Settings
+	}
+	if opts.Limits != nil {
+		w.limits = *opts.Limits
+	}
+	for i := range opts.History {
+		for _, p := range opts.History[i].Parts {
+			if c, ok := p.(lathe.ToolCall); ok {
+				w.ids.set(c.ID, idTaken)
 			}
 		}
 	}
 	setting.Fill(&w.limits)
 	w.tools.open(r, run, opts, &w.settings, &w.limits)
-	if opts != nil {
-		w.suspend = opts.Suspend
-		w.resume(opts.Resumed)
-		w.remember(opts)
-	}
+	w.resume(opts.Resumed)
+	w.remember(opts)
 	return w
 }
 
@@ -84,6 +82,9 @@ func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 // Check returns the error that [Runner.Check] would return for this run. opts must be those that were passed to [Runner.Begin]. Check and
 // [Work.Specs] use the same definitions, so the policy is called only once for both.
 func (w *Work) Check(opts *RunOptions) error {
+	if opts == nil {
+		opts = &RunOptions{}
+	}
 	err := w.checkClient(opts)
 	if err == nil {
 		err = checkAllow(&w.tools, opts)
@@ -104,7 +105,7 @@ const maxToldTools = 10
 
 // checkAllow returns an error for the first name in Allow of which neither the set nor the client has a tool.
 func checkAllow(v *view, opts *RunOptions) error {
-	if opts == nil || opts.AllowAbsent {
+	if opts.AllowAbsent {
 		return nil
 	}
 	for _, name := range opts.Allow {
@@ -130,9 +131,6 @@ func checkAllow(v *view, opts *RunOptions) error {
 }
 
 func (w *Work) checkClient(opts *RunOptions) error {
-	if opts == nil {
-		return nil
-	}
 	seen := map[string]bool{}
 	for _, spec := range opts.ClientTools {
 		switch {

@@ -71,21 +71,22 @@ func (b *breaker) admit(now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// A verdict is the result of a call for the health of its backend.
-type verdict uint8
+// A health is what the end of a call means for the circuit of its backend.
+type health uint8
 
 const (
-	nothing verdict = iota // the call was cancelled
+	unclear health = iota // the call was cancelled, or the tool was not called
 	healthy
 	failing
 )
 
-func (b *breaker) report(v verdict, now time.Time, limits Circuit) {
+// report counts the end of a call that admit has allowed.
+func (b *breaker) report(h health, now time.Time, limits Circuit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	probe := b.probing
 	b.probing = false
-	switch v {
+	switch h {
 	case healthy:
 		b.failures, b.open = 0, false
 	case failing:
@@ -93,7 +94,7 @@ func (b *breaker) report(v verdict, now time.Time, limits Circuit) {
 		if limits.Failures > 0 && (probe || b.failures >= limits.Failures) {
 			b.open, b.until = true, now.Add(limits.OpenFor)
 		}
-	case nothing:
+	case unclear: // the count does not change
 	}
 }
 
@@ -114,21 +115,21 @@ func reportBackend(c *call, code lathe.Code) {
 	if b == nil {
 		return
 	}
-	v := healthy
+	h := healthy
 	switch {
 	case code == lathe.CodeCancelled:
-		v = nothing
+		h = unclear
 	case c.broke, code == lathe.CodeTimeout, code == lathe.CodeUnavailable:
-		v = failing
+		h = failing
 	}
-	b.breaker.report(v, c.now, c.w.r.opts.Circuit)
+	b.breaker.report(h, c.now, c.w.r.opts.Circuit)
 }
 
 // releasePlaces releases the places of a call without a call of its tool.
 func releasePlaces(c *call) {
 	e, r := c.entry, c.w.r
 	if e.backend != nil {
-		e.backend.breaker.report(nothing, r.now(), r.opts.Circuit)
+		e.backend.breaker.report(unclear, r.now(), r.opts.Circuit)
 	}
 	e.leave()
 }

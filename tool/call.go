@@ -27,14 +27,14 @@ type call struct {
 	failure
 }
 
-// order is the position of a call among concurrent calls.
+// order is the position of a call among concurrent calls. Execute and runTogether set it.
 type order struct {
 	// before is closed when the previous call is planned, planned when this one is; nil for a call that is executed alone.
 	before, planned chan struct{}
 	parkBehind      bool // an earlier call of the turn is parked
 }
 
-// callee is the tool of a call.
+// callee is the tool of a call. resolveName sets it.
 type callee struct {
 	entry   *entry // nil: an unknown tool or one of the client
 	client  bool
@@ -42,7 +42,7 @@ type callee struct {
 	tool    string // the registered name, or "unknown"
 }
 
-// arguments are the arguments of a call.
+// arguments are the arguments of a call. plan sets the text, parseArguments replaces it by an object, and checkTokens sets tokens.
 type arguments struct {
 	args   []byte // the text from the model; after parsing, the object for the tool
 	parsed bool
@@ -50,7 +50,7 @@ type arguments struct {
 	tokens bool         // args contain tokens of secrets
 }
 
-// ruling is the decision of the policy and the approver.
+// ruling is the decision of the policy and the approver: authorize and checkTokens set the verdict, approve.go the rest.
 type ruling struct {
 	info     *lathe.CallInfo // the argument of the policy
 	verdict  lathe.Verdict
@@ -60,7 +60,7 @@ type ruling struct {
 	parked   *Parked         // not nil: the call is parked
 }
 
-// timing contains the times of a call.
+// timing contains the times of a call. reserve, enter and execute set it.
 type timing struct {
 	now      time.Time // last time read from the runner's clock
 	start    time.Time // start of the tool
@@ -69,7 +69,7 @@ type timing struct {
 	latency  time.Duration
 }
 
-// execution is the state of the execution of the tool.
+// execution is the state of the execution of the tool. begin sets scope, execute.go the rest.
 type execution struct {
 	scope    *Scope // nil: the tool starts no runs
 	attempts int
@@ -81,7 +81,8 @@ type execution struct {
 	noop     bool            // the noop executor replaces the tool by {"ok":true}
 }
 
-// output is the output of a call. The stages reduce it to what the model may receive.
+// output is the output of a call. A function of obtainOutput sets source and out, or data; those of showOutput reduce data and blobs to what
+// the model may receive.
 type output struct {
 	source    source
 	out       *lathe.Output // as returned
@@ -95,7 +96,7 @@ type output struct {
 	size      int // in bytes, before truncation
 }
 
-// failure is the reason why a call failed.
+// failure is the reason why a call failed. finish and record set the code, the stage that ends the call the rest.
 type failure struct {
 	code     lathe.Code // "": the call succeeded
 	detail   []byte     // further members of the error object, each after a comma

@@ -65,7 +65,7 @@ func (s *Search) check() error {
 	default:
 		return fmt.Errorf("the mode of tool search %.80q is not %s, %s or %s", s.Mode, SearchOff, SearchAuto, SearchOn)
 	}
-	if s.AboveTools < 0 || s.AboveBytes < 0 || s.MaxLoaded < 0 || s.MaxDeferred < 0 || s.MaxDeferredBytes < 0 {
+	if min(s.AboveTools, s.AboveBytes, s.MaxLoaded, s.MaxDeferred, s.MaxDeferredBytes) < 0 {
 		return errors.New("a limit of tool search is negative")
 	}
 	if slices.Contains(s.Always, "") { // Match would match every name

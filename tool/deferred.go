@@ -36,13 +36,11 @@ func (v *view) beginDeferral(opts *RunOptions, settings *lathe.Settings, limits 
 	specs := v.judgeTools()
 	search := &v.r.set.search
 	full := v.r.advertised.get(v.registry, specs)
-	space := v.besideClient(limits)
-	fewTools := len(specs) <= min(search.AboveTools, space.tools)
-	if search.Mode == SearchAuto && fewTools && full.size() <= min(search.AboveBytes, space.bytes) {
+	if search.Mode == SearchAuto && v.besideClient(limits).holds(full, search) {
 		v.shown = v.list(specs)
 		return
 	}
-	if held := v.withholdSearch(); held.Reason != "" {
+	if held := v.whySearchWithheld(); held.Reason != "" {
 		v.withheld = append(v.withheld, held)
 		slices.SortFunc(v.withheld, func(a, b event.WithheldTool) int { return strings.Compare(a.Tool, b.Tool) })
 		v.shown, v.unsearched = v.list(specs), searchWithheld
@@ -51,20 +49,21 @@ func (v *view) beginDeferral(opts *RunOptions, settings *lathe.Settings, limits 
 	maps.DeleteFunc(v.client, func(name string, spec *lathe.ToolSpec) bool { return spec.Disallowed && v.ofSet(name) != nil }) // they are deferred like the tools of the set
 	base, space := v.base(full, settings, v.besideClient(limits))
 	loaded := v.loadedBefore(full, base, space, opts)
-	if len(base)+len(loaded) == len(specs) {
+	deferred := len(specs) - len(base) - len(loaded)
+	if deferred == 0 {
 		v.shown, v.unsearched = v.list(specs), nothingToSearch
 		return
 	}
 	first := v.withClient(append(base, searchSpec))
-	v.deferral = deferral{on: true, search: search, full: full, before: len(loaded), deferred: len(specs) - len(base) - len(loaded), limits: *limits}
+	v.deferral = deferral{on: true, search: search, full: full, before: len(loaded), deferred: deferred, limits: *limits}
 	v.send(v.r.advertised.getMixed(append(first, loaded...), len(first)))
 	if opts.Resumed != nil {
 		v.append(opts.Resumed.Loaded)
 	}
 }
 
-// withholdSearch returns why the search is not offered. Reason is "" if it is offered.
-func (v *view) withholdSearch() event.WithheldTool {
+// whySearchWithheld returns why the search is not offered. Reason is "" if it is offered.
+func (v *view) whySearchWithheld() event.WithheldTool {
 	verdict := judgeTool(v.r.opts.Policy, v.run, searchSpec)
 	held := event.WithheldTool{Tool: SearchName, Rule: verdict.Rule}
 	switch verdict.Decision {
@@ -115,17 +114,19 @@ func (v *view) loadedBefore(full *advertised, base []*lathe.ToolSpec, space capa
 		}
 	}
 	space.tools = min(space.tools, v.r.set.search.MaxLoaded)
-	fits := make(map[*lathe.ToolSpec]bool)
+	fits := make(map[*lathe.ToolSpec]bool) // by the last use
 	for _, spec := range slices.Backward(used) {
 		if _, seen := fits[spec]; !seen {
 			fits[spec] = space.take(spec)
 		}
 	}
-	return slices.DeleteFunc(used, func(spec *lathe.ToolSpec) bool {
-		first := fits[spec]
-		fits[spec] = false // what follows is a repetition
-		return !first
-	})
+	loaded := used[:0] // by the first use
+	for _, spec := range used {
+		if fits[spec] && !slices.Contains(loaded, spec) {
+			loaded = append(loaded, spec)
+		}
+	}
+	return loaded
 }
 
 // namesIn returns the names of the tools that a history calls or that its searches found, in the order of the results, and then of the calls
@@ -189,6 +190,11 @@ func (r *capacity) take(spec *lathe.ToolSpec) bool {
 	r.tools--
 	r.bytes -= size
 	return true
+}
+
+// holds reports whether the capacity, and the thresholds of the search, suffice for all tools of the list.
+func (r capacity) holds(full *advertised, search *Search) bool {
+	return len(full.specs) <= min(search.AboveTools, r.tools) && full.size() <= min(search.AboveBytes, r.bytes)
 }
 
 // capacity returns the capacity for tools to load.

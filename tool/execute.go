@@ -137,7 +137,7 @@ func readOutput(ctx context.Context, c *call, inv *invocation, cut lathe.Code) e
 		return proceed
 	}
 	reportError(ctx, c, cmp.Or(cut, errorCode(inv.err)), inv.err)
-	if cause := (*CauseError)(nil); errors.As(inv.err, &cause) {
+	if cause, ok := errors.AsType[*CauseError](inv.err); ok {
 		c.cause = cause.Cause
 	}
 	c.fault = errors.Is(inv.err, ErrGuestFault)
@@ -150,7 +150,7 @@ func readOutput(ctx context.Context, c *call, inv *invocation, cut lathe.Code) e
 // failWith ends a call with the error of its tool: with code and text of a [Failure], the code of a *[lathe.Error], or timeout or
 // execution_failed for any other error.
 func failWith(c *call, err error) ending {
-	if f := (*Failure)(nil); errors.As(err, &f) {
+	if f, ok := errors.AsType[*Failure](err); ok {
 		if f.Message != "" {
 			c.detailString("detail", text.Cut(strings.ToValidUTF8(f.Message, "\uFFFD"), maxDetailBytes))
 		}
@@ -162,10 +162,10 @@ func failWith(c *call, err error) ending {
 
 // errorCode returns the code of a call that ends with the error of its tool.
 func errorCode(err error) lathe.Code {
-	if f := (*Failure)(nil); errors.As(err, &f) {
+	if f, ok := errors.AsType[*Failure](err); ok {
 		return f.Code
 	}
-	if le := (*lathe.Error)(nil); errors.As(err, &le) {
+	if le, ok := errors.AsType[*lathe.Error](err); ok {
 		return le.Code
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -197,7 +197,7 @@ func writeIntent(ctx context.Context, c *call) (err error) {
 // reportError logs the error of a tool, which ends its call with the code, and passes it to OnError. It ignores a panic of OnError.
 func reportError(ctx context.Context, c *call, code lathe.Code, err error) {
 	text := err.Error()
-	if f := (*Failure)(nil); errors.As(err, &f) && f.Message != "" {
+	if f, ok := errors.AsType[*Failure](err); ok && f.Message != "" {
 		text = f.Message
 	}
 	logError(ctx, c, code, text)

@@ -17,10 +17,6 @@ type failures struct {
 // failureKey is a tool and a target. A call whose target could not be read has the target "", which any success of the tool clears.
 type failureKey struct{ tool, target string }
 
-func (f *failures) add(c *call) {
-	f.mark(failureKey{c.tool, c.target()}, c.code == "")
-}
-
 // mark stores the last result of key.
 func (f *failures) mark(key failureKey, ok bool) {
 	if !ok {
@@ -31,10 +27,8 @@ func (f *failures) mark(key failureKey, ok bool) {
 		return
 	}
 	f.success = true
-	if f.failed != nil {
-		delete(f.failed, key)
-		delete(f.failed, failureKey{tool: key.tool})
-	}
+	delete(f.failed, key)
+	delete(f.failed, failureKey{tool: key.tool})
 }
 
 // target returns the canonical text of the argument fields that name the target of the call.
@@ -58,9 +52,6 @@ func (w *Work) Failed() []string {
 	names := map[string]bool{}
 	for key := range w.failures.failed {
 		names[key.tool] = true
-	}
-	if len(names) == 0 {
-		return nil
 	}
 	return slices.Sorted(maps.Keys(names))
 }

@@ -79,8 +79,6 @@ func (s *ids) set(id string, st idState) {
 	s.states[id] = st
 }
 
-func (s *ids) park(id string) { s.set(id, idParked) }
-
 // fresh returns an id that the run does not have.
 func (s *ids) fresh(id string, newID func(string) string) string {
 	id = strings.TrimSpace(id)

@@ -122,10 +122,11 @@ func newBucket(rate float64) *bucket {
 func (b *bucket) next(now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if since := now.Sub(b.last); b.last.IsZero() || since > 0 {
-		if !b.last.IsZero() {
-			b.tokens = min(b.burst, b.tokens+since.Seconds()*b.rate)
-		}
+	if b.last.IsZero() {
+		b.last = now
+	}
+	if since := now.Sub(b.last); since > 0 {
+		b.tokens = min(b.burst, b.tokens+since.Seconds()*b.rate)
 		b.last = now
 	}
 	if b.tokens >= 1 {

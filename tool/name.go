@@ -21,25 +21,31 @@ func resolveName(c *call) {
 // lookup returns the tool with this name, without foreign.
 func (v *view) lookup(name string) callee {
 	name = strings.TrimSpace(name)
-	for range 2 { // as it is, and with underscores in place of dots
-		if v.deferral.on && name == SearchName {
-			return callee{entry: v.deferral.entry, tool: SearchName}
-		}
-		if e := v.ofSet(name); e != nil && !e.spec.Hidden && v.allows(name) {
-			if e.spec.Owner == lathe.OwnerClient {
-				return callee{client: true, tool: e.spec.Name}
-			}
-			return callee{entry: e, tool: e.spec.Name}
-		}
-		if spec := v.client[name]; spec != nil && !spec.Disallowed {
-			return callee{client: true, tool: spec.Name}
-		}
-		if strings.IndexByte(name, '.') < 0 {
-			break
-		}
-		name = strings.ReplaceAll(name, ".", "_")
+	found := lookupExactly(v, name)
+	if found.tool == "" && strings.IndexByte(name, '.') >= 0 {
+		found = lookupExactly(v, strings.ReplaceAll(name, ".", "_"))
 	}
-	return callee{client: v.handOver, tool: unknownTool}
+	if found.tool == "" {
+		return callee{client: v.handOver, tool: unknownTool}
+	}
+	return found
+}
+
+// lookupExactly returns the tool with exactly this name, or a callee without a name.
+func lookupExactly(v *view, name string) callee {
+	if v.deferral.on && name == SearchName {
+		return callee{entry: v.deferral.entry, tool: SearchName}
+	}
+	if e := v.ofSet(name); e != nil && !e.spec.Hidden && v.allows(name) {
+		if e.spec.Owner == lathe.OwnerClient {
+			return callee{client: true, tool: name}
+		}
+		return callee{entry: e, tool: name}
+	}
+	if spec := v.client[name]; spec != nil && !spec.Disallowed {
+		return callee{client: true, tool: name}
+	}
+	return callee{}
 }
 
 // canonical returns the name of the tool that the model means: the client's tool of which name is an alias, or name without residue of the
@@ -107,6 +113,7 @@ func requireTool(c *call) ending {
 	if c.w.tools.gone(c.Name) {
 		return fail(lathe.CodeUnavailable)
 	}
-	c.detailRaw("available_tools", c.w.tools.advertise().names)
+	c.detailName("available_tools")
+	c.detail = append(c.detail, c.w.tools.advertise().names...)
 	return fail(lathe.CodeUnknownTool)
 }

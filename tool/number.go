@@ -27,7 +27,8 @@ func readNumber(dec *jsontext.Decoder, v any) error {
 		return nil
 	}
 	field := reflect.ValueOf(v).Elem()
-	if !field.CanInt() && !field.CanUint() || decodesItself(v) {
+	isInteger := field.CanInt() || field.CanUint()
+	if !isInteger || decodesItself(v) {
 		return errors.ErrUnsupported
 	}
 	raw, err := dec.ReadValue()

@@ -34,12 +34,10 @@ func (w *Work) onlyReads(c *Call) bool {
 // which alone calls emit; a call continues after emit has returned.
 func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(event.Data), out *Outcome) {
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := relay{events: make(chan event.Data), emitted: make(chan struct{})}
+	send := r.send
 	calls := make([]call, len(in))
-	events, emitted := make(chan event.Data), make(chan struct{})
-	send := func(d event.Data) {
-		events <- d
-		<-emitted
-	}
 	for i := range calls {
 		c := &calls[i]
 		c.w, c.emit, c.parkBehind = w, send, out.Parked
@@ -63,38 +61,43 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(e
 			}
 		})
 	}
-	done := make(chan struct{})
 	go func() {
 		workers.Wait()
-		close(done)
+		close(r.events)
 	}()
-	emitting := false // a worker waits for emitted
-	defer func() {    // also if emit panics: it waits until every goroutine has ended
-		cancel()
-		if emitting {
-			emitted <- struct{}{}
-		}
-		for {
-			select {
-			case <-events:
-				emitted <- struct{}{}
-			case <-done:
-				return
-			}
-		}
-	}()
-	for running := true; running; {
-		select {
-		case d := <-events:
-			emitting = true
-			emit(d)
-			emitting = false
-			emitted <- struct{}{}
-		case <-done:
-			running = false
-		}
-	}
+	r.run(emit, cancel)
 	for i := range calls {
 		w.finishCall(&calls[i], out)
+	}
+}
+
+// A relay passes the events of workers to one goroutine.
+type relay struct {
+	events  chan event.Data // closed when all workers have ended
+	emitted chan struct{}   // receives a value when an event was emitted
+}
+
+// send is called by a worker. It returns when the event was emitted.
+func (r relay) send(d event.Data) {
+	r.events <- d
+	<-r.emitted
+}
+
+// run emits the events until all workers have ended. If emit panics, run cancels the workers and discards their events before the panic
+// continues.
+func (r relay) run(emit func(event.Data), cancel func()) {
+	emitting := false // a worker waits for emitted
+	defer func() {
+		if emitting {
+			cancel()
+			r.emitted <- struct{}{}
+			r.run(func(event.Data) {}, cancel)
+		}
+	}()
+	for d := range r.events {
+		emitting = true
+		emit(d)
+		emitting = false
+		r.emitted <- struct{}{}
 	}
 }

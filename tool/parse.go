@@ -37,7 +37,8 @@ func parseArguments(c *call, raw []byte) ending {
 			if end := boundArguments(c, len(object)); end != proceed {
 				return end
 			}
-			c.repair, raw, err = event.Repair(mended), object, rawjson.Check(object, limits)
+			c.repair = event.Repair(mended)
+			raw, err = object, rawjson.Check(object, limits)
 		}
 	}
 	if err != nil {
@@ -52,7 +53,9 @@ func parseArguments(c *call, raw []byte) ending {
 		return fail(lathe.CodeInvalidJSON)
 	}
 	c.args, c.parsed = raw, true
-	conceal(c)
+	if secrets := &c.w.secrets; secrets.store != nil {
+		c.args = secrets.hide(c, raw)
+	}
 	return proceed
 }
 

@@ -61,19 +61,17 @@ func record(c *call) {
 		executed := &event.ToolCallExecuted{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Success: c.code == "",
 			LatencyMS: c.latency.Milliseconds(), OutputTruncated: c.truncated, OutputSizeBytes: c.size, Cached: c.source == fromCache, Attempts: c.attempts}
 		if c.rc != 0 {
-			rc := c.rc
-			executed.RC = &rc
+			executed.RC = new(c.rc)
 		}
 		if child := c.child; child != nil {
-			usage := child.Usage
-			executed.ChildRunID, executed.ChildUsage, executed.ChildCost = child.RunID, &usage, child.Cost
+			executed.ChildRunID, executed.ChildUsage, executed.ChildCost = child.RunID, new(child.Usage), child.Cost
 		}
 		c.emit(executed)
 	}
 	result := &event.ToolCallResult{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Status: "ok", LatencyMS: c.latency.Milliseconds(),
 		Client: c.foreign, Repaired: c.repair != "", Repair: c.repair, PolicyRule: c.verdict.Rule, Limit: c.limitKey, Result: c.content, Blobs: c.blobs}
 	if c.code != "" {
-		result.Status, result.ErrorType, result.Message, result.Cause = "error", c.code, textOf(c.code), text.Cut(c.cause, maxCause)
+		result.Status, result.ErrorType, result.Message, result.Cause = "error", c.code, texts[c.code], text.Cut(c.cause, maxCause)
 	}
 	if c.judged {
 		result.PolicyDecision = c.verdict.Decision.String()

@@ -26,7 +26,10 @@ func redact(ctx context.Context, c *call) ending {
 	if hidden {
 		c.blobs = nil // blobs have no fields, so only `*` allows them
 	}
-	if c.noop || c.data == nil || c.source == fromApprover && c.data[0] != '{' && c.data[0] != '[' { // the result of an approver that is not an object or array has no fields
+	if c.noop || c.data == nil {
+		return proceed
+	}
+	if hasFields := c.data[0] == '{' || c.data[0] == '['; c.source == fromApprover && !hasFields {
 		return proceed
 	}
 	shown, ok := c.entry.show.apply(c.data)

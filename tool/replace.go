@@ -71,10 +71,10 @@ func (w *Work) Refresh() (changed bool) {
 			return false
 		}
 	}
-	old, shown, withheld, deferral := v.registry, v.shown, v.withheld, v.deferral
+	before := *v
 	v.registry, v.shown = now, nil
 	if checkDefinitions(w.Specs(), w.limits) != nil {
-		v.registry, v.shown, v.withheld, v.deferral = old, shown, withheld, deferral
+		*v = before
 		return false
 	}
 	return true

@@ -54,20 +54,25 @@ func (w *Work) resume(before *Resumed) {
 
 // recount counts a call of an earlier process in the same way as judgeLoop did there.
 func (w *Work) recount(a *Answered) {
-	switch {
-	case a.ParseError != "" || a.Code == lathe.CodeTooManyCalls || a.Code == lathe.CodeIncompleteCall && !a.Incomplete:
-	case a.Code == lathe.CodeUnknownTool && w.tools.lookup(a.Name).entry == nil:
-		w.unknown++
-	default:
-		w.unknown = 0
-		w.repeat.add(&call{Call: Call{ToolCall: a.ToolCall}, callee: callee{tool: a.Tool}, content: a.Content})
+	refusedByTurn := a.Code == lathe.CodeTooManyCalls || a.Code == lathe.CodeIncompleteCall && !a.Incomplete
+	if refusedByTurn || a.ParseError != "" {
+		return
 	}
+	if a.Code == lathe.CodeUnknownTool && w.tools.lookup(a.Name).entry == nil {
+		w.unknown++
+		return
+	}
+	w.unknown = 0
+	w.repeat.add(&call{Call: Call{ToolCall: a.ToolCall}, callee: callee{tool: a.Tool}, content: a.Content})
 }
 
 // recoverOutput uses the output of a call that an earlier process started, if the tool must not be called twice and its [OutcomeChecker]
 // returns the output. If the outcome is unknown, it ends the call with `interrupted`.
 func recoverOutput(ctx context.Context, c *call) ending {
-	if !c.Begun || c.Answer != nil || c.entry != nil && (c.entry.spec.Effect == lathe.ReadOnly || c.entry.spec.Effect == lathe.Idempotent) {
+	if !c.Begun || c.Answer != nil {
+		return proceed
+	}
+	if c.entry != nil && mayRepeat(c.entry.spec.Effect) {
 		return proceed
 	}
 	v := checkOutcome(ctx, c)
@@ -99,30 +104,39 @@ func checkOutcome(ctx context.Context, c *call) Recovery {
 	defer cancel()
 	meta := c.meta()
 	var v Recovery
-	err := error(&PanicError{})
+	err := error(&PanicError{}) // remains if CheckOutcome does not return
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() { _ = recover() }()
 		v, err = tool.CheckOutcome(lathe.WithCallMeta(ctx, meta), meta)
 	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		grace := time.NewTimer(abandonGrace)
-		defer grace.Stop()
-		select {
-		case <-done:
-		case <-grace.C:
-			w.r.abandoned.Add(1)
-			return Recovery{}
-		}
+	if !waitWithGrace(ctx, done) {
+		w.r.abandoned.Add(1)
+		return Recovery{}
 	}
 	if err != nil {
 		reportError(ctx, c, lathe.CodeInterrupted, err)
 		return Recovery{}
 	}
 	return v
+}
+
+// waitWithGrace waits for done, at most for abandonGrace after ctx is done. It returns false if that time is over.
+func waitWithGrace(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(abandonGrace)
+	defer grace.Stop()
+	select {
+	case <-done:
+		return true
+	case <-grace.C:
+		return false
+	}
 }
 
 // readClientOutput uses the output that the client returned for its call.

@@ -46,9 +46,12 @@ func (r Retry) pause(n int) time.Duration {
 
 // mayRetry reports whether a call whose attempt ended with this code may be repeated.
 func (c *call) mayRetry(code lathe.Code) bool {
-	effect := c.entry.spec.Effect
-	return code == lathe.CodeUnavailable && !c.fault && c.attempts < c.w.r.opts.Retry.Attempts &&
-		(effect == lathe.ReadOnly || effect == lathe.Idempotent)
+	return code == lathe.CodeUnavailable && !c.fault && c.attempts < c.w.r.opts.Retry.Attempts && mayRepeat(c.entry.spec.Effect)
+}
+
+// mayRepeat reports whether a tool with this effect may be called twice for one call.
+func mayRepeat(effect lathe.Effect) bool {
+	return effect == lathe.ReadOnly || effect == lathe.Idempotent
 }
 
 // pauseBeforeRetry waits until the next attempt. It returns false if the deadline would pass before it, or ctx is done.

@@ -75,6 +75,8 @@ const (
 	HashKeyed  HashMode = "keyed"  // HMAC of the whole canonical text under HashKey
 )
 
+var hashModes = map[HashMode]digest.Mode{"": digest.Compat, HashCompat: digest.Compat, HashFull: digest.Full, HashKeyed: digest.Keyed}
+
 // A Runner executes the tool calls of runs. Its methods may be called from several goroutines at once.
 type Runner struct {
 	set        *Set
@@ -108,18 +110,12 @@ func NewRunner(set *Set, opts *Options) (*Runner, error) {
 	}
 	r.opts.Circuit, r.opts.Retry = r.opts.Circuit.withDefaults(), r.opts.Retry.withDefaults()
 	r.opts.HashKey = slices.Clone(r.opts.HashKey)
-	switch r.opts.HashMode {
-	case "", HashCompat:
-		r.hash = digest.Compat
-	case HashFull:
-		r.hash = digest.Full
-	case HashKeyed:
-		r.hash = digest.Keyed
-		if len(r.opts.HashKey) == 0 {
-			return nil, invalidOption(errors.New("HashMode is keyed and HashKey is empty"))
-		}
-	default:
+	var known bool
+	if r.hash, known = hashModes[r.opts.HashMode]; !known {
 		return nil, invalidOption(fmt.Errorf("HashMode %.80q is not %s, %s or %s", r.opts.HashMode, HashCompat, HashFull, HashKeyed))
+	}
+	if r.hash == digest.Keyed && len(r.opts.HashKey) == 0 {
+		return nil, invalidOption(errors.New("HashMode is keyed and HashKey is empty"))
 	}
 	if r.opts.CacheBytes == 0 {
 		r.opts.CacheBytes = 16 << 20

@@ -47,14 +47,17 @@ func (w *Work) scopeFor(e *entry) *Scope {
 		}
 	}
 	l := &s.Limits
-	if l.MaxToolCalls -= w.next; l.MaxToolCalls <= 0 {
+	l.MaxToolCalls -= w.next
+	if l.MaxToolCalls <= 0 {
 		s.Spent = keyMaxToolCalls
 	}
-	if l.MaxTokensTotal -= w.usage.Total(); l.MaxTokensTotal <= 0 {
+	l.MaxTokensTotal -= w.usage.Total()
+	if l.MaxTokensTotal <= 0 {
 		s.Spent = "max_tokens_total"
 	}
-	if l.MaxCost > 0 {
-		if l.MaxCost -= w.cost; l.MaxCost <= 0 {
+	if l.MaxCost > 0 { // 0 is no limit
+		l.MaxCost -= w.cost
+		if l.MaxCost <= 0 {
 			s.Spent = "max_cost"
 		}
 	}
@@ -83,7 +86,6 @@ func (w *Work) countChild(c *call, out *Outcome) {
 	out.ChildUsage.Add(child.Usage)
 	out.ChildCost += child.Cost
 	for _, name := range child.Tools {
-		name, spec := w.tools.known(name)
-		w.used.use(name, spec).Calls++
+		w.used.use(w.tools.known(name)).Calls++
 	}
 }

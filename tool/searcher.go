@@ -116,7 +116,7 @@ const (
 // definitions that do not fit, and then further tools. The model receives the definition of every tool in tools with its next request anyway.
 func (s *searcher) answer(query string, found, more []*lathe.ToolSpec, unknown int) []byte {
 	limit := s.limits.MaxOutputBytes - maxTail
-	json := rawjson.Limits{MaxDepth: s.limits.MaxJSONDepth - 3, MaxKeys: s.limits.MaxJSONKeys} // a definition is at depth 3
+	withDefinitions := limit - (len(found)+maxMore)*aboutSize
 	space, full := s.capacity, false
 	b := append(make([]byte, 0, 4<<10), `{"tools":[`...)
 	listed := 0
@@ -124,21 +124,16 @@ func (s *searcher) answer(query string, found, more []*lathe.ToolSpec, unknown i
 	for _, spec := range found {
 		remaining := space
 		if s.sent.find(spec.Name) == nil && !remaining.take(spec) {
-			full, unlisted = true, append(unlisted, spec)
+			full = true
+			unlisted = append(unlisted, spec)
 			continue
 		}
-		before := len(b)
-		b = appendComma(b, listed)
-		start := len(b)
-		b = appendFound(b, spec)
-		if len(b)+(len(found)+maxMore)*aboutSize > limit || rawjson.Check(parametersOf(spec), json) != nil {
-			b = appendAbout(b[:start], spec)
-		}
-		if len(b)+len(`],"more":[`) > limit {
-			b, unlisted = b[:before], append(unlisted, spec)
+		longer := s.appendTool(appendComma(b, listed), spec, withDefinitions)
+		if len(longer)+len(`],"more":[`) > limit {
+			unlisted = append(unlisted, spec)
 			continue
 		}
-		space = remaining
+		b, space = longer, remaining
 		listed++
 	}
 	b = append(b, `],"more":[`...)
@@ -175,6 +170,17 @@ func parametersOf(spec *lathe.ToolSpec) []byte {
 		return noArguments
 	}
 	return spec.Schema
+}
+
+// appendTool appends a tool with its definition, or without it if the answer would have more than most bytes, or if the definition would
+// violate the limits on JSON.
+func (s *searcher) appendTool(b []byte, spec *lathe.ToolSpec, most int) []byte {
+	longer := appendFound(b, spec)
+	inside := rawjson.Limits{MaxDepth: s.limits.MaxJSONDepth - 3, MaxKeys: s.limits.MaxJSONKeys} // a definition is at depth 3
+	if len(longer) > most || rawjson.Check(parametersOf(spec), inside) != nil {
+		return appendAbout(b, spec)
+	}
+	return longer
 }
 
 // appendFound appends a tool with its definition.

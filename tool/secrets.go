@@ -63,7 +63,7 @@ func newSecretStore(s *Secrets) (*secretStore, error) {
 	}
 	store := &secretStore{finder: secret.NewFinder(s.Known, s.Patterns), values: map[string]secret.Secret{}, granted: s.Granted}
 	for name, value := range s.Known {
-		if !validSecretName(name) {
+		if !secretName().MatchString(name) || name == secret.Found {
 			return nil, fmt.Errorf("the name %.80q of a secret is not 1 to 128 of the characters A-Z, a-z, 0-9, _ . and -, or is the reserved name %s", name, secret.Found)
 		}
 		store.values[name] = value
@@ -76,8 +76,6 @@ func newSecretStore(s *Secrets) (*secretStore, error) {
 }
 
 var secretName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,128}$`)
-
-func validSecretName(s string) bool { return secretName().MatchString(s) && s != secret.Found }
 
 // runSecrets are the secrets of one run: those of the runner, and the keys that were found in it.
 type runSecrets struct {
@@ -95,13 +93,6 @@ func (s *runSecrets) putFound(token string, value []byte) {
 	if len(s.found) < maxFoundKeys {
 		s.found[token] = string(value)
 	}
-}
-
-func (s *runSecrets) getFound(token string) (string, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	value, ok := s.found[token]
-	return value, ok
 }
 
 // knownToken returns the token of a known secret. It is the same in every process, so that a run which another process resumes can still use
@@ -155,37 +146,43 @@ func rewrite(json []byte, fn func(text []byte) ([]byte, bool)) []byte {
 	out := make([]byte, 0, len(json)+64)
 	changed := false
 	for i := 0; i < len(json); {
-		start := i
-		var text []byte
-		switch c := json[i]; {
-		case c == '"':
-			i = stringEnd(json, i)
-			text = json[start:i]
-			if bytes.IndexByte(text, '\\') >= 0 {
-				text = rawjson.AppendUnquoteLossy(nil, text)
-			} else {
-				text = bytes.Trim(text, `"`)
-			}
-		case c == '-' || c >= '0' && c <= '9':
-			for i < len(json) && bytes.IndexByte([]byte("+-.0123456789eE"), json[i]) >= 0 {
-				i++
-			}
-			text = json[start:i]
-		default:
-			out = append(out, c)
+		text, end := scalarAt(json, i)
+		if end == i {
+			out = append(out, json[i])
 			i++
 			continue
 		}
 		if next, ok := fn(text); ok {
 			out, changed = rawjson.AppendQuote(out, string(next)), true
 		} else {
-			out = append(out, json[start:i]...)
+			out = append(out, json[i:end]...)
 		}
+		i = end
 	}
 	if !changed {
 		return json
 	}
 	return out
+}
+
+// scalarAt returns the text of the string or number that begins at i, and its end. end is i if neither begins there.
+func scalarAt(json []byte, i int) (text []byte, end int) {
+	switch c := json[i]; {
+	case c == '"':
+		end = stringEnd(json, i)
+		literal := json[i:end]
+		if bytes.IndexByte(literal, '\\') < 0 {
+			return bytes.Trim(literal, `"`), end
+		}
+		return rawjson.AppendUnquoteLossy(nil, literal), end
+	case c == '-' || c >= '0' && c <= '9':
+		end = i
+		for end < len(json) && bytes.IndexByte([]byte("+-.0123456789eE"), json[end]) >= 0 {
+			end++
+		}
+		return json[i:end], end
+	}
+	return nil, i
 }
 
 // stringEnd returns the index behind the string literal that begins at i.
@@ -201,35 +198,34 @@ func stringEnd(json []byte, i int) int {
 	return len(json)
 }
 
-// conceal replaces secrets in the arguments by tokens. It is called between parsing and validation.
-func conceal(c *call) {
-	if secrets := &c.w.secrets; secrets.store != nil {
-		c.args = secrets.hide(c, c.args)
-	}
-}
-
 // checkTokens denies a call whose arguments contain a token that its tool may not have.
 func checkTokens(c *call) ending {
 	store := c.w.secrets.store
 	if store == nil || !mayContainToken(c.args) {
 		return proceed
 	}
-	rule := ""
+	hasUnknown, hasUngranted := false, false
 	rewrite(c.args, func(text []byte) ([]byte, bool) {
 		for _, token := range tokensIn(text) {
 			_, known := c.w.secrets.reveal(token)
 			switch {
 			case !known:
-				rule = ruleSecretUnknown
+				hasUnknown = true
 			case store.granted != nil && store.granted(c.tool, token.name):
 				c.tokens = true
-			case rule == "":
-				rule = ruleSecretUngranted
+			default:
+				hasUngranted = true
 			}
 		}
 		return nil, false
 	})
-	if rule == "" {
+	var rule string
+	switch {
+	case hasUnknown:
+		rule = ruleSecretUnknown
+	case hasUngranted:
+		rule = ruleSecretUngranted
+	default:
 		return proceed
 	}
 	c.verdict, c.judged = lathe.Verdict{Decision: lathe.Deny, Rule: rule, Reason: "the tool may not be given this secret"}, true
@@ -258,7 +254,10 @@ func revealTokens(c *call) []byte {
 // reveal returns the value of a token. ok is false if the token is not valid.
 func (s *runSecrets) reveal(token secretToken) (value string, ok bool) {
 	if token.name == secret.Found {
-		return s.getFound(token.text)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		value, ok = s.found[token.text]
+		return value, ok
 	}
 	known, ok := s.store.values[token.name]
 	if !ok || knownToken(token.name) != token.text {
@@ -305,7 +304,7 @@ func screen(c *call) ending {
 		return proceed
 	}
 	c.data = secrets.hide(c, c.data)
-	if len(c.blobs) == 0 || tooManyBytes(c.blobs) {
+	if len(c.blobs) == 0 || blobBytes(c.blobs) > maxBlobBytes {
 		return proceed // boundOutput refuses them
 	}
 	c.blobs = screenBlobs(c)

@@ -66,8 +66,6 @@ func blobBytes(blobs []lathe.Blob) (n int) {
 	return n
 }
 
-func tooManyBytes(blobs []lathe.Blob) bool { return blobBytes(blobs) > maxBlobBytes }
-
 // truncate returns the first three quarters and the last quarter of limit bytes of text, reduced by the marker between them. It does not
 // split characters. ok is false if limit is too small for the marker.
 func truncate(text []byte, limit int) (cut []byte, ok bool) {

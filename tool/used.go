@@ -23,7 +23,7 @@ func (w *Work) remember(opts *RunOptions) {
 		}
 		for _, p := range opts.History[i].Parts {
 			r, ok := p.(lathe.ToolResult)
-			if !ok || r.Code == lathe.CodePolicyDenied || r.Code == lathe.CodeApprovalDenied || r.Code == lathe.CodeApprovalExpired || r.Code == lathe.CodeUnknownTool {
+			if !ok || wasRefused(r.Code) {
 				continue
 			}
 			name, spec := w.tools.known(r.Name)
@@ -41,10 +41,18 @@ func (w *Work) remember(opts *RunOptions) {
 	}
 	for _, c := range opts.Resumed.Calls {
 		if c.Executed {
-			name, spec := w.tools.known(c.Tool)
-			w.used.use(name, spec).Calls++
+			w.used.use(w.tools.known(c.Tool)).Calls++
 		}
 	}
+}
+
+// wasRefused reports whether a result with this code means that the tool was not allowed to run.
+func wasRefused(code lathe.Code) bool {
+	switch code {
+	case lathe.CodePolicyDenied, lathe.CodeApprovalDenied, lathe.CodeApprovalExpired, lathe.CodeUnknownTool:
+		return true
+	}
+	return false
 }
 
 // known returns the tool to which a name in the history refers.
@@ -83,8 +91,7 @@ func (w *Work) countUse(c *call) {
 	case c.entry != nil && (c.ran || c.source == fromCache):
 		w.used.use(c.tool, c.entry.spec).Calls++
 	case c.client && c.code == "": // counted when it is handed over, not again with its result
-		name, spec := w.tools.known(c.tool)
-		if u := w.used.use(name, spec); c.Answer == nil || u.Calls == 0 {
+		if u := w.used.use(w.tools.known(c.tool)); c.Answer == nil || u.Calls == 0 {
 			u.Calls++
 		}
 	}

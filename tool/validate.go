@@ -21,17 +21,17 @@ func validate(c *call) ending {
 }
 
 func (f *failure) detailViolations(violations []schema.Violation) {
+	member := func(head, value string) {
+		f.detail = appendString(append(f.detail, head...), text.Cut(value, maxDetailBytes))
+	}
 	f.detail = append(f.detail, `,"errors":[`...)
 	for i, v := range violations[:min(len(violations), maxViolations)] {
 		if i > 0 {
 			f.detail = append(f.detail, ',')
 		}
-		f.detail = append(f.detail, `{"pointer":`...)
-		f.detail = appendString(f.detail, text.Cut(v.Pointer, maxDetailBytes))
-		f.detail = append(f.detail, `,"keyword":`...)
-		f.detail = appendString(f.detail, text.Cut(v.Keyword, maxDetailBytes))
-		f.detail = append(f.detail, `,"message":`...)
-		f.detail = appendString(f.detail, text.Cut(v.Message, maxDetailBytes))
+		member(`{"pointer":`, v.Pointer)
+		member(`,"keyword":`, v.Keyword)
+		member(`,"message":`, v.Message)
 		f.detail = append(f.detail, '}')
 	}
 	f.detail = append(f.detail, ']')

@@ -10,7 +10,7 @@ import (
 
 // view contains the tools of the set and of the client as one run sees them.
 //
-// open sets the first group of fields, which then remain, except that judgeTools may remove tools from client.
+// open sets the first group of fields, which then remain, except that judgeTools and beginDeferral may remove tools from client.
 //
 // The second group depends on registry, the state of the set. It is computed by open for a run that may defer tools (beginDeferral), and
 // otherwise by the first call of advertise. After that it changes in two places only: load adds the tools that a search has found to shown
@@ -40,9 +40,6 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 	*v = view{r: r, run: run, maxDepth: max(limits.MaxDepth, 0), registry: noRegistry}
 	if r.set != nil {
 		v.registry = r.set.now.Load()
-	}
-	if opts == nil {
-		return
 	}
 	v.handOver = opts.HandOver
 	if opts.Allow != nil {
@@ -124,11 +121,6 @@ func (v *view) withClient(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	for _, spec := range v.client {
 		specs = append(specs, spec)
 	}
-	return sortedByName(specs)
-}
-
-// sortedByName sorts the definitions and returns them.
-func sortedByName(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	slices.SortFunc(specs, func(a, b *lathe.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
 	return specs
 }
@@ -143,22 +135,26 @@ func (v *view) judgeTools() []*lathe.ToolSpec {
 			continue
 		}
 		name := e.spec.Name
-		if v.allows(name) {
-			if held := v.withhold(e); held.Reason == "" {
-				specs = append(specs, e.spec)
-			} else {
-				v.withheld = append(v.withheld, held)
-			}
-		} else if v.client[name] != nil && v.withhold(e).Reason != "" {
+		isAllowed, isReplaced := v.allows(name), v.client[name] != nil
+		if !isAllowed && !isReplaced {
+			continue
+		}
+		held := v.whyWithheld(e)
+		switch {
+		case !isAllowed && held.Reason != "":
 			delete(v.client, name)
+		case isAllowed && held.Reason != "":
+			v.withheld = append(v.withheld, held)
+		case isAllowed:
+			specs = append(specs, e.spec)
 		}
 	}
 	return specs
 }
 
-// withhold returns why a tool is not offered. Reason is "" if it is offered. A tool that requires an approval is not offered if no approver
+// whyWithheld returns why a tool is not offered. Reason is "" if it is offered. A tool that requires an approval is not offered if no approver
 // is configured.
-func (v *view) withhold(e *entry) event.WithheldTool {
+func (v *view) whyWithheld(e *entry) event.WithheldTool {
 	held := event.WithheldTool{Tool: e.spec.Name}
 	if v.tooDeep(e) {
 		held.Reason = event.WithheldDepth

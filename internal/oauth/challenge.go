@@ -12,20 +12,31 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
+// A scheme is a kind of token that a server requests. A higher one is preferred.
+type scheme int
+
+const (
+	noScheme scheme = iota // no token is requested
+	dpop                   // a token that is bound to a key, which this package does not support
+	bearer
+)
+
 // A challenge is a parsed WWW-Authenticate header that requests a token.
 type challenge struct {
-	bearer   bool
-	bound    bool   // the scheme is DPoP: the server requires tokens that are bound to a key
+	scheme   scheme
 	metadata string // URL of the resource metadata of the server
 	scopes   []string
 	code     string // error parameter
 }
 
+// schemes are the schemes by their names in lower case.
+var schemes = map[string]scheme{"bearer": bearer, "dpop": dpop}
+
 // maxChallengeBytes limits the total size of the parsed header fields: the parser takes quadratic time.
 const maxChallengeBytes = 4 << 10
 
-// readChallenge returns the first challenge of the scheme Bearer, or else of DPoP. A field that cannot be parsed but contains Bearer counts
-// as a challenge without parameters.
+// readChallenge returns the first challenge of the preferred scheme. A field that cannot be parsed but contains Bearer counts as a challenge
+// without parameters.
 func readChallenge(h http.Header) challenge {
 	var c challenge
 	left := maxChallengeBytes
@@ -39,12 +50,11 @@ func readChallenge(h http.Header) challenge {
 			list = []oauthex.Challenge{{Scheme: "bearer"}}
 		}
 		for _, one := range list {
-			bearer, bound := one.Scheme == "bearer", one.Scheme == "dpop"
-			better := bearer && !c.bearer || bound && !c.bearer && !c.bound
-			if !better {
+			kind := schemes[one.Scheme]
+			if kind <= c.scheme {
 				continue
 			}
-			c = challenge{bearer: bearer, bound: bound, metadata: one.Params["resource_metadata"], code: one.Params["error"]}
+			c = challenge{scheme: kind, metadata: one.Params["resource_metadata"], code: one.Params["error"]}
 			if s := strings.Fields(one.Params["scope"]); checkScopes(s) == nil {
 				c.scopes = slices.Compact(s)
 			}

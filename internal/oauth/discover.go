@@ -26,9 +26,6 @@ type authServer struct {
 	unnamed bool // the configuration has endpoints and no issuer
 }
 
-// hasPKCE reports whether the authorization server supports PKCE with S256.
-func (s *authServer) hasPKCE() bool { return slices.Contains(s.CodeChallengeMethodsSupported, "S256") }
-
 // discover returns the metadata for the server. metadata is the URL in the challenge of the server, or "".
 func (c *Client) discover(ctx context.Context, metadata string) (*place, error) {
 	if c.conf.TokenEndpoint != "" {
@@ -63,19 +60,17 @@ func (c *Client) protectedResource(ctx context.Context, metadata string) (*place
 	if c.conf.API && c.conf.Issuer != "" && metadata == "" {
 		return &place{resource: c.resource}, c.conf.Issuer, nil
 	}
-	places := []string{metadata}
-	if metadata == "" {
-		places = []string{wellKnown(c.server, "oauth-protected-resource", c.server.EscapedPath())}
-		if root := wellKnown(c.server, "oauth-protected-resource", ""); root != places[0] {
-			places = append(places, root)
-		}
+	isNamed := metadata != ""
+	addresses := []string{metadata}
+	if !isNamed {
+		addresses = slices.Compact([]string{wellKnown(c.server, "oauth-protected-resource", c.server.EscapedPath()), wellKnown(c.server, "oauth-protected-resource", "")})
 	} else if u, err := secureURL(metadata); err != nil || httpname.Origin(u) != httpname.Origin(c.server) {
 		return nil, "", errors.New("the server names metadata at another origin than its own")
 	}
-	for _, address := range places {
+	for _, address := range addresses {
 		var m oauthex.ProtectedResourceMetadata
 		err := c.get(ctx, address, &m)
-		if isAbsent(err) && metadata == "" {
+		if isAbsent(err) && !isNamed {
 			continue
 		}
 		if err != nil {
@@ -123,12 +118,12 @@ func (c *Client) authorizationServer(ctx context.Context, issuer string) (*authS
 		return nil, errors.New("its address is not an https address without a query")
 	}
 	path := strings.TrimRight(u.EscapedPath(), "/")
-	places := []string{wellKnown(u, "oauth-authorization-server", path), wellKnown(u, "openid-configuration", path)}
+	addresses := []string{wellKnown(u, "oauth-authorization-server", path), wellKnown(u, "openid-configuration", path)}
 	if path != "" {
 		base := url.URL{Scheme: u.Scheme, Host: u.Host}
-		places = append(places, base.String()+path+"/.well-known/openid-configuration")
+		addresses = append(addresses, base.String()+path+"/.well-known/openid-configuration")
 	}
-	for _, address := range places {
+	for _, address := range addresses {
 		var s authServer
 		err := c.get(ctx, address, &s.AuthServerMeta)
 		if isAbsent(err) {
@@ -150,7 +145,11 @@ func (s *authServer) check(issuer string) error {
 	for _, endpoint := range []struct{ name, address string }{
 		{"token_endpoint", s.TokenEndpoint}, {"authorization_endpoint", s.AuthorizationEndpoint}, {"registration_endpoint", s.RegistrationEndpoint},
 	} {
-		if _, err := secureURL(endpoint.address); err != nil && (endpoint.address != "" || endpoint.name == "token_endpoint") {
+		isRequired := endpoint.name == "token_endpoint"
+		if endpoint.address == "" && !isRequired {
+			continue
+		}
+		if _, err := secureURL(endpoint.address); err != nil {
 			return fmt.Errorf("its %s %w", endpoint.name, err)
 		}
 	}
@@ -160,15 +159,16 @@ func (s *authServer) check(issuer string) error {
 // scopesFor returns the scopes to request: those of the configuration; else those of the challenge, or else those that the server
 // publishes, in both cases with the granted scopes added, so that a login never removes scopes.
 func (c *Client) scopesFor(p *place, challenged, granted []string) []string {
-	scopes := slices.Clone(c.conf.Scopes)
-	if scopes == nil {
-		if scopes = slices.Clone(challenged); len(scopes) == 0 {
-			scopes = slices.Clone(p.scopes)
-		}
-		for _, s := range granted {
-			if !slices.Contains(scopes, s) {
-				scopes = append(scopes, s)
-			}
+	if c.conf.Scopes != nil {
+		return slices.Clone(c.conf.Scopes)
+	}
+	scopes := slices.Clone(challenged)
+	if len(scopes) == 0 {
+		scopes = slices.Clone(p.scopes)
+	}
+	for _, s := range granted {
+		if !slices.Contains(scopes, s) {
+			scopes = append(scopes, s)
 		}
 	}
 	return scopes

@@ -48,7 +48,7 @@ func (c *Client) Login(ctx context.Context, open func(address string) error) (*G
 	switch {
 	case p.as.AuthorizationEndpoint == "":
 		return nil, errors.New("the authorization server has no place to log in at")
-	case !p.as.hasPKCE():
+	case !slices.Contains(p.as.CodeChallengeMethodsSupported, "S256"):
 		return nil, errors.New("the authorization server does not say that it does PKCE with S256, without which a login could be stolen")
 	}
 	a := &attempt{c: c, place: p, verifier: oauth2.GenerateVerifier(), state: rand.Text()}
@@ -84,29 +84,23 @@ type attempt struct {
 // redirect URI is free.
 func (a *attempt) prepare(ctx context.Context) error {
 	c, as := a.c, &a.place.as
-	same := c.entry.Issuer == as.Issuer // the stored entry belongs to this authorization server
-	var granted []string
-	if same {
-		granted = c.entry.Scopes
-	}
-	a.scopes = c.scopesFor(a.place, c.entry.RequestedScopes, granted)
-	if c.conf.Scopes == nil && slices.Contains(as.ScopesSupported, offlineAccess) && !slices.Contains(a.scopes, offlineAccess) {
-		a.scopes = append(a.scopes, offlineAccess)
-	}
+	isStored := c.entry.Issuer == as.Issuer // the stored entry belongs to this authorization server
+	a.chooseScopes(isStored)
+	port := strconv.Itoa(c.conf.RedirectPort)
 	own, ok, err := c.registered(as)
 	if err != nil {
 		return err
 	}
 	if ok {
 		a.client = own
-		a.back, err = listen(ctx, strconv.Itoa(c.conf.RedirectPort), a.state)
+		a.back, err = listen(ctx, port, a.state)
 		return err
 	}
-	old, port := c.entry.Client, strconv.Itoa(c.conf.RedirectPort)
-	fitsPort := c.conf.RedirectPort == 0 || old.port() == port
-	if same && old.usable(c.now()) && fitsPort {
-		if a.back, err = listen(ctx, old.port(), a.state); err == nil {
-			a.client = old
+	stored := c.entry.Client
+	fitsPort := c.conf.RedirectPort == 0 || stored.port() == port
+	if isStored && stored.usable(c.now()) && fitsPort {
+		if a.back, err = listen(ctx, stored.port(), a.state); err == nil {
+			a.client = stored
 			return nil
 		}
 	}
@@ -117,6 +111,19 @@ func (a *attempt) prepare(ctx context.Context) error {
 		a.back.close()
 	}
 	return err
+}
+
+// chooseScopes sets the scopes to request. hasGranted says that the scopes of the stored entry were granted by this authorization server.
+func (a *attempt) chooseScopes(hasGranted bool) {
+	var granted []string
+	if hasGranted {
+		granted = a.c.entry.Scopes
+	}
+	a.scopes = a.c.scopesFor(a.place, a.c.entry.RequestedScopes, granted)
+	isOffered := slices.Contains(a.place.as.ScopesSupported, offlineAccess)
+	if a.c.conf.Scopes == nil && isOffered && !slices.Contains(a.scopes, offlineAccess) {
+		a.scopes = append(a.scopes, offlineAccess)
+	}
 }
 
 // address returns the URL of the login page.

@@ -64,15 +64,29 @@ func (c *Client) method(as *authServer) (string, error) {
 	return "", errors.New("the authorization server takes no client secret")
 }
 
+// registrationMethods are the authentication methods of a client that registers itself, in order of preference.
+var registrationMethods = []string{authNone, authBasic, authPost}
+
+// registrationMethod returns the authentication method to register with: the preferred one that the authorization server supports.
+func (s *authServer) registrationMethod() string {
+	supported := s.TokenEndpointAuthMethodsSupported
+	if supported == nil {
+		return authBasic // the default of RFC 8414
+	}
+	for _, method := range registrationMethods {
+		if slices.Contains(supported, method) {
+			return method
+		}
+	}
+	return authNone
+}
+
 // register registers a client for logins with a redirect URI (RFC 7591).
 func (c *Client) register(ctx context.Context, as *authServer, redirect string, scopes []string) (registration, error) {
 	if as.RegistrationEndpoint == "" {
 		return registration{}, errors.New("the authorization server registers no clients by itself: register one there, and give its client_id")
 	}
-	method, ways := authBasic, []string{authNone, authBasic, authPost} // method is the default of RFC 8414; ways are in order of preference
-	if takes := as.TokenEndpointAuthMethodsSupported; takes != nil {
-		method = ways[max(0, slices.IndexFunc(ways, func(m string) bool { return slices.Contains(takes, m) }))]
-	}
+	method := as.registrationMethod()
 	want := &oauthex.ClientRegistrationMetadata{
 		ClientName: clientName, ApplicationType: "native", RedirectURIs: []string{redirect},
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
@@ -93,7 +107,7 @@ func (c *Client) register(ctx context.Context, as *authServer, redirect string, 
 	switch {
 	case len(r.ID) > maxURLBytes || len(r.Secret) > maxTokenBytes:
 		return registration{}, errors.New("registering: the answer holds no client")
-	case !slices.Contains(ways, r.Method):
+	case !slices.Contains(registrationMethods, r.Method):
 		return registration{}, errors.New("registering: the authorization server wants a way to log in that is not known here")
 	case r.Method != authNone && r.Secret == "":
 		return registration{}, errors.New("registering: the answer holds no secret")

@@ -126,7 +126,7 @@ func (c *Client) get(ctx context.Context, address string, into any) error {
 			return errUnusable // send adds the status
 		}
 		err = json.NewDecoder(resp.Body).Decode(into)
-		if other := (*json.UnmarshalTypeError)(nil); errors.As(err, &other) {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return nil
 		}
 		return err
@@ -150,13 +150,13 @@ func (e *serverError) Error() string {
 
 // isAbsent reports whether err means that the URL does not exist.
 func isAbsent(err error) bool {
-	e := (*serverError)(nil)
-	return errors.As(err, &e) && e.status >= 400 && e.status <= 499
+	e, ok := errors.AsType[*serverError](err)
+	return ok && e.status >= 400 && e.status <= 499
 }
 
 // codeOf returns the protocol error code in err, or "".
 func codeOf(err error) string {
-	if e := (*serverError)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*serverError](err); ok {
 		return e.code
 	}
 	return ""

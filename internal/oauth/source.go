@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 
@@ -129,65 +128,74 @@ func (c *Client) renew(ctx context.Context, used string) error {
 	return errors.Join(err, c.save())
 }
 
-// nextToken returns another token after the server has refused the token used. repeats is the number of repetitions so far.
-func (c *Client) nextToken(ctx context.Context, status int, ch *challenge, used string, repeats int) (string, error) {
+// A refusedToken is the token of a request with which the server wants another one.
+type refusedToken struct {
+	challenge
+	forScopes bool   // the server wants a token with more scopes (status 403), and otherwise a valid one (status 401)
+	token     string // "": the request had none
+	repeats   int    // number of repetitions of the request so far
+}
+
+// nextToken returns another token after the server has refused one: a stored one, a renewed one, or a new one, if none of them needs a user.
+func (c *Client) nextToken(ctx context.Context, refused *refusedToken) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.publish()
-	if ch.bound && !ch.bearer {
+	if refused.scheme == dpop {
 		return "", errBound
 	}
 	if err := c.load(); err != nil {
 		return "", err
 	}
-	if repeats == 0 && c.hasOther(used) {
+	isFirst := refused.repeats == 0
+	if isFirst && c.hasOther(refused.token) {
 		return c.entry.AccessToken, nil
 	}
-	if status == http.StatusForbidden {
-		if err := checkFurtherScopes(ch.scopes, c.entry.Scopes, c.conf.Scopes); err != nil {
+	if refused.forScopes {
+		if err := checkFurtherScopes(refused.scopes, c.entry.Scopes, c.conf.Scopes); err != nil {
 			return "", err
 		}
-	} else if repeats == 0 && used != "" && c.entry.RefreshToken != "" {
-		err := c.renew(ctx, used)
-		if err == nil || c.hasOther(used) { // the token was renewed, or a user has just logged in
+	} else if isFirst && refused.token != "" && c.entry.RefreshToken != "" {
+		err := c.renew(ctx, refused.token)
+		if err == nil || c.hasOther(refused.token) { // the token was renewed, or a user has just logged in
 			return c.entry.AccessToken, nil
 		}
 		if codeOf(err) == "" {
 			return "", fmt.Errorf("renewing the token: %w", err)
 		}
 	}
-	if !c.conf.needsUser() {
-		if repeats >= maxRepeats {
-			return "", errors.New("the server does not take the token that it was got for")
-		}
-		return c.tokenWithoutUser(ctx, ch)
+	if c.conf.needsUser() {
+		return c.tokenOfLogin(refused)
 	}
-	why, err := c.requestLogin(status, ch, used)
-	if err != nil {
+	if refused.repeats >= maxRepeats {
+		return "", errors.New("the server does not take the token that it was got for")
+	}
+	return c.tokenWithoutUser(ctx, &refused.challenge)
+}
+
+// tokenOfLogin stores what the server requests for the next login, and deletes a refused token. It returns a [*LoginError], or the token that
+// another process has stored in the meantime.
+func (c *Client) tokenOfLogin(refused *refusedToken) (string, error) {
+	c.entry.LoginRequested, c.entry.RequestedScopes, c.entry.Metadata = true, refused.scopes, refused.metadata
+	why := "the server wants a token"
+	switch {
+	case refused.forScopes:
+		why = "the server wants further scopes: " + shownScopes(refused.scopes)
+	case refused.token != "":
+		why = "the server does not take the token any more"
+		c.entry.AccessToken, c.entry.RefreshToken = "", ""
+	}
+	if err := c.save(); err != nil {
 		return "", err
 	}
-	if c.hasOther(used) && repeats < maxRepeats { // another process has stored a token
+	if c.hasOther(refused.token) && refused.repeats < maxRepeats {
 		return c.entry.AccessToken, nil
 	}
 	return "", &LoginError{Name: c.conf.Name, Why: why}
 }
 
-// requestLogin stores what the server requests for the next login, and returns why a user must log in. It deletes a refused token.
-func (c *Client) requestLogin(status int, ch *challenge, used string) (why string, err error) {
-	c.entry.LoginRequested, c.entry.RequestedScopes, c.entry.Metadata = true, ch.scopes, ch.metadata
-	why = "the server wants a token"
-	switch {
-	case status == http.StatusForbidden:
-		why = "the server wants further scopes: " + shownScopes(ch.scopes)
-	case used != "":
-		why = "the server does not take the token any more"
-		c.entry.AccessToken, c.entry.RefreshToken = "", ""
-	}
-	return why, c.save()
-}
-
-// checkFurtherScopes returns why a token with the scopes of want would not help, or nil if it could. granted are those of the current token, and
-// configured those that the configuration allows; nil: all.
+// checkFurtherScopes returns why a token with the scopes of want would not help, or nil if it could. granted are those of the current token,
+// and configured those that the configuration allows; nil: all.
 func checkFurtherScopes(want, granted, configured []string) error {
 	missing := func(have []string) bool {
 		return slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(have, s) })

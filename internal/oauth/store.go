@@ -96,21 +96,21 @@ func (s *Store) get(name string) (entry, error) {
 func (s *Store) change(name string, fn func(stored *entry) *entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	set := func(f *storeFile) (changed bool) {
+	apply := func(f *storeFile) (changed bool) {
 		stored := f.Servers[name]
 		next := fn(&stored)
-		switch next {
-		case &stored:
+		if next == &stored {
 			return false
-		case nil:
+		}
+		if next == nil {
 			delete(f.Servers, name)
-		default:
+		} else {
 			f.Servers[name] = *next
 		}
 		return true
 	}
 	if s.file.Path == "" {
-		set(&s.mem)
+		apply(&s.mem)
 		return nil
 	}
 	unlock, err := s.file.Lock("")
@@ -122,7 +122,7 @@ func (s *Store) change(name string, fn func(stored *entry) *entry) error {
 	if err != nil {
 		return &StoreError{err}
 	}
-	if !set(file) {
+	if !apply(file) {
 		return nil
 	}
 	if err := s.write(file); err != nil {

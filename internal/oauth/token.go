@@ -71,7 +71,8 @@ func (c *Client) askToken(ctx context.Context, r *registration, endpoint string,
 		token, err = conf.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
 		return err
 	})
-	if errors.Is(err, errUnusable) || err == nil && !isToken(token.AccessToken) {
+	hasNoToken := err == nil && !isToken(token.AccessToken)
+	if hasNoToken || errors.Is(err, errUnusable) {
 		return nil, errors.New("the answer of the token endpoint holds no token")
 	}
 	return token, err
@@ -90,11 +91,11 @@ func (c *Client) grantMachine(ctx context.Context, metadata string, challenged [
 	if err != nil {
 		return err
 	}
-	e := entry{URL: c.conf.Server, Identity: c.conf.Identity, Resource: p.resource}
-	var ok bool
-	if e.Client, ok, err = c.registered(&p.as); err != nil {
+	client, ok, err := c.registered(&p.as)
+	if err != nil {
 		return err
-	} else if !ok && c.conf.Grant != JWTBearer {
+	}
+	if !ok && c.conf.Grant != JWTBearer {
 		return errors.New("the grant wants a client_id")
 	}
 	scopes := c.scopesFor(p, challenged, c.entry.Scopes)
@@ -113,14 +114,15 @@ func (c *Client) grantMachine(ctx context.Context, metadata string, challenged [
 		form.Set("grant_type", grantJWT)
 		form.Set("assertion", assertion.Reveal())
 	case CrossApp:
-		assertion, err := c.identityAssertion(ctx, p, idToken, scopes)
+		exchanged, err := c.identityAssertion(ctx, p, idToken, scopes)
 		if err != nil {
 			return err
 		}
 		form.Set("grant_type", grantJWT)
-		form.Set("assertion", assertion)
-	case AuthorizationCode:
+		form.Set("assertion", exchanged)
+	case AuthorizationCode: // needs a user
 	}
+	e := entry{URL: c.conf.Server, Identity: c.conf.Identity, Resource: p.resource, Client: client}
 	if err := c.exchange(ctx, &e, &p.as, form, scopes); err != nil {
 		return err
 	}

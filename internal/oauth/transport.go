@@ -50,12 +50,14 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		ch := readChallenge(resp.Header)
-		if !asksForToken(resp, &ch) || req.Body != nil && req.GetBody == nil {
+		canRepeat := req.Body == nil || req.GetBody != nil
+		if !asksForToken(resp, &ch) || !canRepeat {
 			return resp, nil
 		}
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusalBytes)) // lets the connection be reused
 		_ = resp.Body.Close()
-		if used, err = t.c.nextToken(req.Context(), resp.StatusCode, &ch, used, repeats); err != nil {
+		refused := &refusedToken{challenge: ch, forScopes: resp.StatusCode == http.StatusForbidden, token: used, repeats: repeats}
+		if used, err = t.c.nextToken(req.Context(), refused); err != nil {
 			return nil, &Error{err}
 		}
 		if req.Body != nil {
@@ -84,7 +86,7 @@ func hasLeft(req *http.Request, home string) bool {
 func asksForToken(resp *http.Response, ch *challenge) bool {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
-		return ch.bearer || ch.bound || resp.Header.Get("WWW-Authenticate") == ""
+		return ch.scheme != noScheme || resp.Header.Get("WWW-Authenticate") == ""
 	case http.StatusForbidden:
 		return ch.code == "insufficient_scope" && len(ch.scopes) > 0
 	}

@@ -97,8 +97,7 @@ func New(name, description string, start Start, opts *Options) (*Tool, error) {
 		t.opts.Timeout = defaultTimeout
 	}
 	if t.opts.Settings != nil {
-		s := *t.opts.Settings
-		t.opts.Settings = &s
+		t.opts.Settings = new(*t.opts.Settings)
 	}
 	t.spec = lathe.ToolSpec{Name: name, Description: description, Schema: schema, Effect: t.opts.Effect, Allowlist: []string{"*"},
 		Timeout: t.opts.Timeout, Origin: origin, Labels: slices.Clone(t.opts.Labels)}
@@ -212,12 +211,8 @@ func advice(reason lathe.Reason) string {
 	}
 }
 
+// failed returns the output for the caller's model of a run that failed; res is nil if none was started.
 func failed(code lathe.Code, res *event.Result, text string) *lathe.Output {
-	return &lathe.Output{IsError: true, Code: code, Data: detail(res, text)}
-}
-
-// detail returns the JSON object with which the caller's model is informed of a failure.
-func detail(res *event.Result, text string) json.RawMessage {
 	d := struct {
 		Reason lathe.Reason `json:"reason,omitempty"`
 		Detail string       `json:"detail,omitempty"`
@@ -230,5 +225,5 @@ func detail(res *event.Result, text string) json.RawMessage {
 	if err != nil {
 		panic(err) // cannot happen: strings have a JSON form
 	}
-	return b
+	return &lathe.Output{IsError: true, Code: code, Data: b}
 }

@@ -119,50 +119,42 @@ func (p *calc) enter() error {
 // sum = product { ("+" | "-") product }
 func (p *calc) sum() (*big.Rat, error) {
 	v, err := p.product()
-	for err == nil {
-		op := p.peek()
-		if op != '+' && op != '-' {
-			return v, nil
-		}
-		p.next()
-		var w *big.Rat
-		if w, err = p.product(); err != nil {
-			break
-		}
-		if op == '+' {
-			v, err = bounded(new(big.Rat).Add(v, w))
-		} else {
-			v, err = bounded(new(big.Rat).Sub(v, w))
-		}
+	for err == nil && strings.IndexByte("+-", p.peek()) >= 0 {
+		v, err = p.operate(v, p.product)
 	}
-	return nil, err
+	return v, err
 }
 
 // product = signed { ("*" | "/" | "%") signed }
 func (p *calc) product() (*big.Rat, error) {
 	v, err := p.signed()
-	for err == nil {
-		op := p.peek()
-		if op != '*' && op != '/' && op != '%' {
-			return v, nil
-		}
-		p.next()
-		var w *big.Rat
-		if w, err = p.signed(); err != nil {
-			break
-		}
-		switch {
-		case op == '*':
-			v, err = bounded(new(big.Rat).Mul(v, w))
-		case w.Sign() == 0:
-			err = errors.New("division by zero")
-		case op == '/':
-			v, err = bounded(new(big.Rat).Quo(v, w))
-		default:
-			v, err = bounded(remainder(v, w))
-		}
+	for err == nil && strings.IndexByte("*/%", p.peek()) >= 0 {
+		v, err = p.operate(v, p.signed)
 	}
-	return nil, err
+	return v, err
+}
+
+// operate applies the next operator to v and the operand behind it.
+func (p *calc) operate(v *big.Rat, operand func() (*big.Rat, error)) (*big.Rat, error) {
+	op := p.peek()
+	p.next()
+	w, err := operand()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case op == '+':
+		return bounded(new(big.Rat).Add(v, w))
+	case op == '-':
+		return bounded(new(big.Rat).Sub(v, w))
+	case op == '*':
+		return bounded(new(big.Rat).Mul(v, w))
+	case w.Sign() == 0:
+		return nil, errors.New("division by zero")
+	case op == '/':
+		return bounded(new(big.Rat).Quo(v, w))
+	}
+	return bounded(remainder(v, w))
 }
 
 // signed = ("+" | "-") signed | power

@@ -10,6 +10,9 @@ import (
 // maxPointer is the maximum length of a JSON pointer, in bytes.
 const maxPointer = 1_000
 
+// withoutEscapes removes the escapes of a reference token.
+var withoutEscapes = strings.NewReplacer("~0", "", "~1", "")
+
 // parsePointer splits a JSON pointer (RFC 6901) into its reference tokens.
 func parsePointer(p string) ([]string, error) {
 	if p == "" {
@@ -23,10 +26,8 @@ func parsePointer(p string) ([]string, error) {
 	}
 	tokens := strings.Split(p[1:], "/")
 	for i, t := range tokens {
-		for j := 0; j < len(t); j++ {
-			if t[j] == '~' && (j+1 == len(t) || t[j+1] != '0' && t[j+1] != '1') {
-				return nil, errors.New("in a path ~ is written ~0 and / is written ~1")
-			}
+		if strings.Contains(withoutEscapes.Replace(t), "~") {
+			return nil, errors.New("in a path ~ is written ~0 and / is written ~1")
 		}
 		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
 	}
@@ -103,7 +104,8 @@ func change(v any, tokens []string, f func(old any) (any, error)) (any, error) {
 
 // index parses an array index: digits without a leading zero, below n.
 func index(t string, n int) (int, bool) {
-	if t == "" || len(t) > 1 && t[0] == '0' || strings.TrimLeft(t, "0123456789") != "" {
+	hasLeadingZero := len(t) > 1 && t[0] == '0'
+	if t == "" || hasLeadingZero || strings.TrimLeft(t, "0123456789") != "" {
 		return 0, false
 	}
 	i, err := strconv.Atoi(t)

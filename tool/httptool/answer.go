@@ -137,29 +137,24 @@ func codeOf(status int) lathe.Code {
 
 // hide records a credential, and the parts of it, that no answer may contain.
 func (t *httpTool) hide(value string) {
-	t.hideOne(value)
-	scheme, token, ok := strings.Cut(value, " ")
-	if !ok {
-		return
-	}
-	t.hideOne(token)
+	scheme, token, _ := strings.Cut(value, " ")
+	t.secret = appendForms(t.secret, value, token)
 	if pair, err := base64.StdEncoding.DecodeString(token); err == nil && strings.EqualFold(scheme, "basic") {
 		_, password, _ := strings.Cut(string(pair), ":")
-		t.hideOne(string(pair))
-		t.hideOne(password)
+		t.secret = appendForms(t.secret, string(pair), password)
 	}
 }
 
-func (t *httpTool) hideOne(value string) { t.secret = appendForms(t.secret, value) }
-
-// appendForms appends the forms in which a credential may occur in an answer.
-func appendForms(dst [][]byte, value string) [][]byte {
-	if len(value) < minSecret {
-		return dst
-	}
-	for _, form := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
-		if !slices.ContainsFunc(dst, func(s []byte) bool { return string(s) == form }) {
-			dst = append(dst, []byte(form))
+// appendForms appends the forms in which credentials may occur in an answer.
+func appendForms(dst [][]byte, values ...string) [][]byte {
+	for _, value := range values {
+		if len(value) < minSecret {
+			continue
+		}
+		for _, form := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
+			if !slices.ContainsFunc(dst, func(s []byte) bool { return string(s) == form }) {
+				dst = append(dst, []byte(form))
+			}
 		}
 	}
 	return dst
@@ -195,27 +190,42 @@ func (t *httpTool) scrubJSON(b []byte) []byte {
 	}
 	var out []byte
 	done := 0 // b[:done] is in out
-	for i := 0; i < len(b); i++ {
-		if b[i] != '"' {
+	for at := 0; ; {
+		start, end := nextString(b, at)
+		if end == 0 {
+			break
+		}
+		at = end
+		literal := b[start:end]
+		if bytes.IndexByte(literal, '\\') < 0 {
 			continue
 		}
-		start := i
-		for i++; i < len(b) && b[i] != '"'; i++ {
-			if b[i] == '\\' {
-				i++
-			}
-		}
-		if i >= len(b) || bytes.IndexByte(b[start:i], '\\') < 0 {
-			continue
-		}
-		plain := rawjson.AppendUnquoteLossy(nil, b[start:i+1])
+		plain := rawjson.AppendUnquoteLossy(nil, literal)
 		if clean := scrub(plain, secrets); !bytes.Equal(clean, plain) {
 			out = rawjson.AppendQuote(append(out, b[done:start]...), string(clean))
-			done = i + 1
+			done = end
 		}
 	}
 	if done == 0 {
 		return b
 	}
 	return append(out, b[done:]...)
+}
+
+// nextString returns the bounds of the first string literal in JSON that begins at or after an index. end is 0 if none is complete.
+func nextString(b []byte, at int) (start, end int) {
+	offset := bytes.IndexByte(b[at:], '"')
+	if offset < 0 {
+		return 0, 0
+	}
+	start = at + offset
+	for i := start + 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return start, i + 1
+		}
+	}
+	return 0, 0
 }

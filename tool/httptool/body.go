@@ -2,6 +2,7 @@ package httptool
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -123,9 +124,7 @@ func formFields(whole *Parameter, present []*Parameter, args map[string][]byte) 
 		if p.Style == "" {
 			p.Style = "form"
 		}
-		if p.Explode == nil {
-			p.Explode = new(p.Style == "form" || p.Style == "deepObject")
-		}
+		p.setExplode()
 		out = append(out, field{p, v})
 	}
 	return out, nil
@@ -159,11 +158,9 @@ func multiparted(fields []field) ([]byte, string, error) {
 	var parts []part
 	sum := sha256.New()
 	add := func(p *Parameter, raw []byte) {
-		typ := p.Content
-		if typ == "" {
-			if typ = typeText; raw[0] == '{' || raw[0] == '[' {
-				typ = typeJSON
-			}
+		typ := cmp.Or(p.Content, typeText)
+		if p.Content == "" && (raw[0] == '{' || raw[0] == '[') {
+			typ = typeJSON
 		}
 		value := string(rawjson.AppendCompact(nil, raw))
 		if s, ok := scalar(raw); ok && !isJSON(typ) {
@@ -188,7 +185,7 @@ func multiparted(fields []field) ([]byte, string, error) {
 	}
 	for _, p := range parts {
 		h := textproto.MIMEHeader{}
-		h.Set("Content-Disposition", `form-data; name="`+escapeQuoted(p.name)+`"`)
+		h.Set("Content-Disposition", `form-data; name="`+quotedEscapes.Replace(p.name)+`"`)
 		if p.typ != typeText {
 			h.Set("Content-Type", p.typ)
 		}
@@ -206,7 +203,5 @@ func multiparted(fields []field) ([]byte, string, error) {
 	return buf.Bytes(), w.FormDataContentType(), nil
 }
 
-// escapeQuoted escapes a name in a form as specified for multipart/form-data in WHATWG HTML.
-func escapeQuoted(s string) string {
-	return strings.NewReplacer("\"", "%22", "\r", "%0D", "\n", "%0A").Replace(s)
-}
+// quotedEscapes escapes a name in a form as specified for multipart/form-data in WHATWG HTML.
+var quotedEscapes = strings.NewReplacer("\"", "%22", "\r", "%0D", "\n", "%0A")

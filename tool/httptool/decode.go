@@ -167,32 +167,11 @@ func yamlScalar(n *yaml.Node) (any, error) {
 	return rawjson.Value(b)
 }
 
-// mantissa returns the length of a number without its exponent.
-func mantissa(n json.Number) int {
-	if i := strings.IndexAny(string(n), "eE"); i >= 0 {
-		return i
-	}
-	return len(n)
-}
-
 // shortest returns v with each number in the shortest form of its value: 1.5 for 1.50. It does not change v.
 func shortest(v any) any {
 	switch v := v.(type) {
 	case json.Number:
-		f, err := v.Float64()
-		if err != nil || f == 0 && strings.ContainsAny(v.String()[:mantissa(v)], "123456789") { // the comparison as a fraction would be slow: 25 ms for 1e-999999
-			return v
-		}
-		short, err := json.Marshal(f)
-		if err != nil || len(v) > 400 || string(short) == string(v) {
-			return v
-		}
-		a, _ := new(big.Rat).SetString(string(v))
-		b, _ := new(big.Rat).SetString(string(short))
-		if a == nil || b == nil || a.Cmp(b) != 0 {
-			return v // the shortest form would lose digits
-		}
-		return json.Number(short)
+		return shortestNumber(v)
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
@@ -207,4 +186,34 @@ func shortest(v any) any {
 		return out
 	}
 	return v
+}
+
+// maxShortened is the maximum length of a number that is shortened, in bytes.
+const maxShortened = 400
+
+// shortestNumber returns n in its shortest form, or n itself if that form is not known to have the same value.
+func shortestNumber(n json.Number) json.Number {
+	f, err := n.Float64()
+	if err != nil || len(n) > maxShortened {
+		return n
+	}
+	if f == 0 && !isZero(n) { // the comparison as a fraction would be slow: 25 ms for 1e-999999
+		return n
+	}
+	short, err := json.Marshal(f)
+	if err != nil || string(short) == string(n) {
+		return n
+	}
+	exact, _ := new(big.Rat).SetString(string(n))
+	rounded, _ := new(big.Rat).SetString(string(short))
+	if exact == nil || rounded == nil || exact.Cmp(rounded) != 0 {
+		return n
+	}
+	return json.Number(short)
+}
+
+// isZero reports whether the digits before the exponent of a number are zeros.
+func isZero(n json.Number) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(string(n)), "e")
+	return strings.Trim(mantissa, "-.0") == ""
 }

@@ -57,7 +57,7 @@ func TestDocumentsInYAMLBecomePlainValues(t *testing.T) {
 // not depend on how the author wrote it.
 func TestSchemasAreWrittenInOneForm(t *testing.T) {
 	t.Parallel()
-	doc, left := &document{root: map[string]any{}}, maxSchemaBytes
+	doc, left := &Document{root: map[string]any{}}, maxSchemaBytes
 	for in, want := range map[string]string{
 		`{"minimum":1.50,"maximum":1e2,"default":{"a":[2.0]}}`:                                                  `{"default":{"a":[2]},"maximum":100,"minimum":1.5}`,
 		`{"maximum":9007199254740993,"multipleOf":0.10}`:                                                        `{"maximum":9007199254740993,"multipleOf":0.1}`,
@@ -99,7 +99,7 @@ func TestDocumentsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ids []string
-	for _, f := range d.d.found {
+	for _, f := range d.found {
 		ids = append(ids, f.path+" "+f.op.OperationID)
 	}
 	if got := strings.Join(ids, ", "); got != "/a a, /a b, /b own, /b b" {
@@ -164,7 +164,7 @@ func TestSmallDocumentsStaySmall(t *testing.T) {
 	}
 	left := 400
 	for i, want := range []bool{true, false} {
-		if _, err := d.d.define(d.d.found[0], &ImportOptions{Server: "http://127.0.0.1"}, &left); (err == nil) != want {
+		if _, err := d.define(d.found[0], &ImportOptions{Server: "http://127.0.0.1"}, &left); (err == nil) != want {
 			t.Errorf("tool %d: %v", i, err)
 		}
 	}

@@ -155,9 +155,7 @@ func (p *Parameter) check() error {
 	if !slices.Contains(known, p.Style) {
 		return fmt.Errorf("parameter %q: no style %q in %s: %s", p.Name, p.Style, p.In, strings.Join(known, ", "))
 	}
-	if p.Explode == nil {
-		p.Explode = new(p.Style == "form" || p.Style == "deepObject")
-	}
+	p.setExplode()
 	if p.Style == "deepObject" && !*p.Explode {
 		return fmt.Errorf("parameter %q: deepObject is always exploded", p.Name)
 	}
@@ -178,6 +176,13 @@ func (p *Parameter) check() error {
 		return fmt.Errorf("parameter %q: its schema is not an object", p.Name)
 	}
 	return nil
+}
+
+// setExplode sets the default of Explode.
+func (p *Parameter) setExplode() {
+	if p.Explode == nil {
+		p.Explode = new(p.Style == "form" || p.Style == "deepObject")
+	}
 }
 
 // check returns an error if a name or value of the credentials is not valid.

@@ -1,5 +1,7 @@
 package httptool
 
+// This file reads an OpenAPI document: its version, its operations and the parts to which they refer.
+
 import (
 	"errors"
 	"fmt"
@@ -11,16 +13,6 @@ import (
 
 	"github.com/lathe-run/lathe/internal/text"
 )
-
-// A document is an OpenAPI document as plain values, which are never changed: maps, lists, strings, booleans, nil and [json.Number].
-type document struct {
-	root  map[string]any
-	v30   bool
-	v32   bool
-	found []pathOperation // the operations, sorted by path and method
-	// readOnly and writeOnly report that a member may be marked so. Most documents have no such member.
-	readOnly, writeOnly bool
-}
 
 // A pathOperation is an operation with its method and path.
 type pathOperation struct {
@@ -56,7 +48,7 @@ const (
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace, http.MethodConnect}
 
 // read decodes and checks the document.
-func (d *document) read(b []byte) error {
+func (d *Document) read(b []byte) error {
 	if len(b) > MaxDocumentBytes {
 		return fmt.Errorf("the document is larger than %d bytes", MaxDocumentBytes)
 	}
@@ -71,7 +63,7 @@ func (d *document) read(b []byte) error {
 	if err := d.readVersion(); err != nil {
 		return err
 	}
-	if err := d.checkReferences(d.root, keywords); err != nil {
+	if err := d.scan(d.root, keywords); err != nil {
 		return fmt.Errorf("not an OpenAPI document: %w", err)
 	}
 	var r fields
@@ -97,7 +89,7 @@ func (d *document) read(b []byte) error {
 }
 
 // readVersion returns an error for versions other than 3.0 to 3.2.
-func (d *document) readVersion() error {
+func (d *Document) readVersion() error {
 	version, isText := d.root["openapi"].(string)
 	old, isOld := d.root["swagger"]
 	switch {
@@ -119,7 +111,7 @@ func (d *document) readVersion() error {
 
 // nameOperations sets the operationId of operations without one to a name of method and path. If another operation has the same id, 8
 // hexadecimal digits of the SHA-256 of method and path are appended.
-func (d *document) nameOperations() {
+func (d *Document) nameOperations() {
 	count, unnamed := map[string]int{}, []pathOperation{}
 	for _, f := range d.found {
 		if f.op.OperationID == "" {
@@ -136,7 +128,7 @@ func (d *document) nameOperations() {
 }
 
 // readPath reads the operations of one path.
-func (d *document) readPath(path string, v any) error {
+func (d *Document) readPath(path string, v any) error {
 	if v == nil {
 		return nil
 	}
@@ -192,9 +184,9 @@ const (
 	ownNames               // the author of the document: a property may have the name $ref or example
 )
 
-// checkReferences returns an error if v contains a reference to another document, or to a place that does not exist. Of several errors it
-// returns the first by text. It sets readOnly and writeOnly. names are those of the members if v is an object.
-func (d *document) checkReferences(v any, names naming) error {
+// scan sets readOnly and writeOnly. It returns an error if v contains a reference to another document, or to a place that does not exist; of
+// several errors, the first by text. names are those of the members if v is an object.
+func (d *Document) scan(v any, names naming) error {
 	var first error
 	note := func(err error) {
 		if err != nil && (first == nil || err.Error() < first.Error()) {
@@ -204,7 +196,7 @@ func (d *document) checkReferences(v any, names naming) error {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			note(d.checkReferences(e, keywords))
+			note(d.scan(e, keywords))
 		}
 	case map[string]any:
 		if ref, ok := v["$ref"].(string); ok && names == keywords {
@@ -216,9 +208,9 @@ func (d *document) checkReferences(v any, names naming) error {
 		for name, e := range v {
 			switch {
 			case names == keywords && withOwnNames[name]:
-				note(d.checkReferences(e, ownNames))
+				note(d.scan(e, ownNames))
 			case names == ownNames || !withoutReferences[name] && !strings.HasPrefix(name, "x-"):
-				note(d.checkReferences(e, keywords))
+				note(d.scan(e, keywords))
 			}
 		}
 	}
@@ -226,7 +218,7 @@ func (d *document) checkReferences(v any, names naming) error {
 }
 
 // follow returns the target of a reference.
-func (d *document) follow(ref string) (any, error) {
+func (d *Document) follow(ref string) (any, error) {
 	if ref == "#" {
 		return d.root, nil
 	}
@@ -238,7 +230,7 @@ func (d *document) follow(ref string) (any, error) {
 }
 
 // resolve returns the object v, or the object to which the reference v leads.
-func (d *document) resolve(v any) (map[string]any, error) {
+func (d *Document) resolve(v any) (map[string]any, error) {
 	for range maxReferences {
 		in, ok := v.(map[string]any)
 		if !ok {
@@ -257,7 +249,7 @@ func (d *document) resolve(v any) (map[string]any, error) {
 }
 
 // scheme returns a security scheme, or nil if the document does not define it.
-func (d *document) scheme(name string) *securityScheme {
+func (d *Document) scheme(name string) *securityScheme {
 	var r fields
 	v := r.object(r.object(d.root, "components"), "securitySchemes")[name]
 	if v == nil {
@@ -289,7 +281,7 @@ type securityScheme struct {
 }
 
 // serverAdvice returns a text with the first server in the document, for the author of the configuration.
-func (d *document) serverAdvice() string {
+func (d *Document) serverAdvice() string {
 	var r fields
 	servers := r.list(d.root, "servers")
 	if len(servers) == 0 {
@@ -342,8 +334,7 @@ func (r *fields) choice(in map[string]any, name string) *bool {
 	if in[name] == nil {
 		return nil
 	}
-	b := r.boolean(in, name)
-	return &b
+	return new(r.boolean(in, name))
 }
 
 func (r *fields) texts(in map[string]any, name string) []string {

@@ -36,33 +36,36 @@ func scalar(raw []byte) (string, bool) {
 	}
 }
 
+// A flat is an argument without nested values: a scalar, or a list or an object of scalars.
+type flat struct {
+	kind  byte     // [, { or, for a scalar, any other byte
+	text  string   // of a scalar
+	items []string // of a list
+	pairs []pair   // of an object
+}
+
 // A pair is a member of an object of scalars.
 type pair struct{ key, value string }
 
-// items returns the texts of an array of scalars. ok is false if an element is not a scalar.
-func items(raw []byte) ([]string, bool) {
-	out := []string{}
+// flatten returns an argument as a flat. The error is for the model.
+func (p *Parameter) flatten(raw []byte) (flat, error) {
+	f := flat{kind: raw[0]}
+	f.text, _ = scalar(raw)
+	nested := false
 	for e := range rawjson.Elements(raw) {
 		s, ok := scalar(e)
-		if !ok {
-			return nil, false
-		}
-		out = append(out, s)
+		nested = nested || !ok
+		f.items = append(f.items, s)
 	}
-	return out, true
-}
-
-// members returns the members of an object of scalars. ok is false if a value is not a scalar.
-func members(raw []byte) ([]pair, bool) {
-	out := []pair{}
 	for k, v := range rawjson.Members(raw) {
 		s, ok := scalar(v)
-		if !ok {
-			return nil, false
-		}
-		out = append(out, pair{rawjson.Text(k), s})
+		nested = nested || !ok
+		f.pairs = append(f.pairs, pair{rawjson.Text(k), s})
 	}
-	return out, true
+	if nested {
+		return f, errNested(p.Name)
+	}
+	return f, nil
 }
 
 func errNested(name string) error {
@@ -140,38 +143,29 @@ func (p *Parameter) pathValue(raw []byte) (string, error) {
 			sep = ";" + name + "="
 		}
 	}
-	switch raw[0] {
+	f, err := p.flatten(raw)
+	if err != nil {
+		return "", err
+	}
+	switch f.kind {
 	case '[':
-		list, ok := items(raw)
-		if !ok {
-			return "", errNested(p.Name)
-		}
-		if len(list) == 0 {
+		if len(f.items) == 0 {
 			return "", nil
 		}
-		return prefix + joinItems(list, sep, percent), nil
+		return prefix + joinItems(f.items, sep, percent), nil
 	case '{':
-		ps, ok := members(raw)
-		if !ok {
-			return "", errNested(p.Name)
-		}
-		if len(ps) == 0 {
+		if len(f.pairs) == 0 {
 			return "", nil
 		}
 		if p.Style == "matrix" && explode {
 			prefix, sep = ";", ";"
 		}
-		return prefix + join(ps, explode, sep, percent), nil
-	default:
-		s, _ := scalar(raw)
-		if s == "" && p.Style == "simple" {
-			return "", nil
-		}
-		if s == "" && p.Style == "matrix" {
-			return ";" + name, nil
-		}
-		return prefix + percent(s), nil
+		return prefix + join(f.pairs, explode, sep, percent), nil
 	}
+	if f.text == "" && p.Style == "matrix" {
+		return ";" + name, nil
+	}
+	return prefix + percent(f.text), nil
 }
 
 // headerValue encodes a value in the simple style.
@@ -179,72 +173,78 @@ func (p *Parameter) headerValue(raw []byte) (string, error) {
 	if p.Content != "" {
 		return escapeHeader(p.contentValue(raw), ""), nil
 	}
-	part := func(s string) string { return escapeHeader(s, ",=") }
-	switch raw[0] {
-	case '[':
-		if list, ok := items(raw); ok {
-			return joinItems(list, ",", part), nil
-		}
-	case '{':
-		if ps, ok := members(raw); ok {
-			return join(ps, *p.Explode, ",", part), nil
-		}
-	default:
-		s, _ := scalar(raw)
-		return escapeHeader(s, ""), nil
+	f, err := p.flatten(raw)
+	if err != nil {
+		return "", err
 	}
-	return "", errNested(p.Name)
+	part := func(s string) string { return escapeHeader(s, ",=") }
+	switch f.kind {
+	case '[':
+		return joinItems(f.items, ",", part), nil
+	case '{':
+		return join(f.pairs, *p.Explode, ",", part), nil
+	}
+	return escapeHeader(f.text, ""), nil
 }
+
+// A queryEncoding encodes the parts of one parameter of a query.
+type queryEncoding struct {
+	name  string              // of the parameter, escaped
+	sep   string              // between the items of one part
+	value func(string) string // escapes a value
+}
+
+// item escapes a value that shares a part with others: a comma in it is not a separator.
+func (q *queryEncoding) item(s string) string { return strings.ReplaceAll(q.value(s), ",", "%2C") }
 
 // queryParts encodes a value as parts of a query, or pairs of a cookie or form, each name=value and escaped. The names are that of the
-// parameter, or those of the members of an exploded object. taken are names that such a member may not have.
+// parameter, or those of the members of an exploded object. esc escapes names, and values unless reserved characters are allowed. taken are
+// names that such a member may not have.
 func (p *Parameter) queryParts(raw []byte, esc func(string) string, taken map[string]bool) ([]string, error) {
-	name := esc(p.wireName())
-	value := esc
-	if p.AllowReserved {
-		value = func(s string) string { return escape(s, reserved) }
-	}
+	q := queryEncoding{name: esc(p.wireName()), sep: ",", value: esc}
 	if p.Content != "" {
-		return []string{name + "=" + esc(p.contentValue(raw))}, nil
+		return []string{q.name + "=" + esc(p.contentValue(raw))}, nil
 	}
-	item := func(s string) string { return strings.ReplaceAll(value(s), ",", "%2C") } // a comma in an item is not a separator
-	sep, explode := ",", *p.Explode
+	if p.AllowReserved {
+		q.value = func(s string) string { return escape(s, reserved) }
+	}
 	switch p.Style {
 	case "spaceDelimited":
-		sep = "%20"
+		q.sep = "%20"
 	case "pipeDelimited":
-		sep = "%7C"
+		q.sep = "%7C"
 	}
-	switch raw[0] {
+	f, err := p.flatten(raw)
+	if err != nil {
+		return nil, err
+	}
+	switch f.kind {
 	case '[':
-		list, ok := items(raw)
-		if !ok || p.Style == "deepObject" {
+		if p.Style == "deepObject" {
 			return nil, errNested(p.Name)
 		}
-		if !explode {
-			if len(list) == 0 {
-				return nil, nil
-			}
-			return []string{name + "=" + joinItems(list, sep, item)}, nil
-		}
-		parts := make([]string, len(list))
-		for i, s := range list {
-			parts[i] = name + "=" + value(s)
-		}
-		return parts, nil
+		return p.listParts(f.items, &q), nil
 	case '{':
-		ps, ok := members(raw)
-		if !ok {
-			return nil, errNested(p.Name)
-		}
-		return p.objectParts(ps, name, sep, value, item, taken)
-	default:
-		s, _ := scalar(raw)
-		return []string{name + "=" + value(s)}, nil
+		return p.objectParts(f.pairs, &q, taken)
 	}
+	return []string{q.name + "=" + q.value(f.text)}, nil
 }
 
-func (p *Parameter) objectParts(ps []pair, name, sep string, value, item func(string) string, taken map[string]bool) ([]string, error) {
+func (p *Parameter) listParts(list []string, q *queryEncoding) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	if !*p.Explode {
+		return []string{q.name + "=" + joinItems(list, q.sep, q.item)}
+	}
+	parts := make([]string, len(list))
+	for i, s := range list {
+		parts[i] = q.name + "=" + q.value(s)
+	}
+	return parts
+}
+
+func (p *Parameter) objectParts(ps []pair, q *queryEncoding, taken map[string]bool) ([]string, error) {
 	if len(ps) == 0 {
 		return nil, nil
 	}
@@ -253,7 +253,7 @@ func (p *Parameter) objectParts(ps []pair, name, sep string, value, item func(st
 		for _, m := range ps {
 			flat = append(flat, m.key, m.value)
 		}
-		return []string{name + "=" + joinItems(flat, sep, item)}, nil
+		return []string{q.name + "=" + joinItems(flat, q.sep, q.item)}, nil
 	}
 	parts := make([]string, len(ps))
 	for i, m := range ps {
@@ -262,11 +262,11 @@ func (p *Parameter) objectParts(ps []pair, name, sep string, value, item func(st
 			if strings.ContainsAny(m.key, "[]") {
 				return nil, badArgument(p.Name, "has a member with a bracket in its name")
 			}
-			key = name + "%5B" + key + "%5D"
+			key = q.name + "%5B" + key + "%5D"
 		} else if m.key != p.wireName() && isTaken(m.key, taken) {
 			return nil, badArgument(p.Name, "has a member with the name of another part of the request")
 		}
-		parts[i] = key + "=" + value(m.value)
+		parts[i] = key + "=" + q.value(m.value)
 	}
 	return parts, nil
 }

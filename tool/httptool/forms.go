@@ -72,8 +72,11 @@ func (c *converter) readForm(f *objectForm, v any, left *int) {
 		return
 	}
 	for key, val := range in {
+		acceptsObjects := key == "type" && val == "object" || key == "additionalProperties" && val == true
+		if acceptsObjects || isAnnotation(key, val) {
+			continue
+		}
 		switch {
-		case isAnnotation(key, val), key == "type" && val == "object", key == "additionalProperties" && val == true:
 		case key == "properties":
 			c.readMembers(f, asObject(val))
 		case key == "required":
@@ -131,8 +134,11 @@ func (f *objectForm) includes(other *objectForm, left *int) bool {
 		}
 	}
 	for name, member := range other.members {
-		own, is := f.members[name]
-		if is && !contains(own, member, left) || !is && f.closed {
+		own, declared := f.members[name]
+		if !declared && f.closed {
+			return false
+		}
+		if declared && !contains(own, member, left) {
 			return false
 		}
 	}

@@ -81,13 +81,20 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 }
 
 // A Document is a parsed OpenAPI document. Its methods may be called from several goroutines at once.
-type Document struct{ d document }
+type Document struct {
+	root  map[string]any // plain values, which are never changed: maps, lists, strings, booleans, nil and [json.Number]
+	v30   bool
+	v32   bool
+	found []pathOperation // the operations, sorted by path and method
+	// readOnly and writeOnly report that a member may be marked so. Most documents have no such member.
+	readOnly, writeOnly bool
+}
 
 // ReadDocument parses an OpenAPI document of version 3.0 to 3.2, in JSON or YAML, of at most [MaxDocumentBytes] (16 MiB). References to other
 // documents are errors.
 func ReadDocument(doc []byte) (*Document, error) {
 	d := &Document{}
-	if err := d.d.read(doc); err != nil {
+	if err := d.read(doc); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -95,15 +102,12 @@ func ReadDocument(doc []byte) (*Document, error) {
 
 // Import returns the definitions of the operations that o selects, sorted by tool name. If there are errors, it returns no definitions and
 // joins the errors; the error of an operation is an *[OperationError].
-func (d *Document) Import(o *ImportOptions) ([]*Definition, error) { return d.d.definitions(o) }
-
-func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
+func (d *Document) Import(o *ImportOptions) ([]*Definition, error) {
 	if o.Server == "" {
 		return nil, errors.New("no server: the address before the paths is not taken from the document" + d.serverAdvice())
 	}
 	chosen, ids, errs := d.choose(o)
 	made, leftOut, bad := d.defineAll(chosen, o)
-	errs = append(errs, bad...)
 	if o.OnLeftOut != nil {
 		made, leftOut = withoutClashes(made, leftOut)
 	}
@@ -112,17 +116,7 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 			errs = append(errs, one)
 		}
 	}
-	errs = append(errs, notChosen(ids, o.Effects, "effects")...)
-	errs = append(errs, notChosen(ids, o.Allowlists, "allowlists")...)
-	errs = append(errs, notChosen(ids, o.Rename, "rename")...)
-	for name := range o.Security {
-		switch s := d.scheme(name); {
-		case s == nil:
-			errs = append(errs, &OperationError{"security", fmt.Errorf("the document has no security scheme %q", name)})
-		case o.OAuth && acceptsToken(s):
-			errs = append(errs, &OperationError{"security", fmt.Errorf("the scheme %q has a credential, and there is oauth: it has one of both", name)})
-		}
-	}
+	errs = slices.Concat(errs, bad, d.checkSecurity(o), notChosen(ids, o.Effects, "effects"), notChosen(ids, o.Allowlists, "allowlists"), notChosen(ids, o.Rename, "rename"))
 	if len(errs) > 0 {
 		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 		return nil, errors.Join(errs...)
@@ -139,33 +133,35 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 	return defs, nil
 }
 
+// checkSecurity returns an error for each credential that belongs to no security scheme, or to one that OAuth satisfies.
+func (d *Document) checkSecurity(o *ImportOptions) (errs []error) {
+	for name := range o.Security {
+		switch s := d.scheme(name); {
+		case s == nil:
+			errs = append(errs, &OperationError{"security", fmt.Errorf("the document has no security scheme %q", name)})
+		case o.OAuth && acceptsToken(s):
+			errs = append(errs, &OperationError{"security", fmt.Errorf("the scheme %q has a credential, and there is oauth: it has one of both", name)})
+		}
+	}
+	return errs
+}
+
 // A choice is a selected operation.
 type choice struct {
 	pathOperation
-	optional bool // selected only by patterns or tags, so that it may be left out
-	twice    bool // another operation has the same id
-	def      *Definition
+	optional bool        // selected only by patterns or tags, so that it may be left out
+	twice    bool        // another operation has the same id
+	def      *Definition // set by complete
 }
 
 func (c *choice) wrong(err error) *OperationError { return &OperationError{c.op.OperationID, err} }
 
 // defineAll makes the definitions of the operations. leftOut are the errors of optional operations, bad those of others.
-func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice, leftOut []*OperationError, bad []error) {
+func (d *Document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice, leftOut []*OperationError, bad []error) {
 	left := maxSchemaBytes
 	answers := newShapes(d, &left)
 	for _, c := range chosen {
-		var err error
-		if c.twice {
-			err = errors.New("two operations of the document have this operationId: give one of them another, or exclude both")
-		} else {
-			c.def, err = d.define(c.pathOperation, o, &left)
-		}
-		if err == nil {
-			c.def.document.answers, err = answers.ofAnswers(c.op.Responses)
-		}
-		if err == nil && c.optional && o.OnLeftOut != nil {
-			err = c.def.check()
-		}
+		err := c.complete(answers, o)
 		switch {
 		case err == nil:
 			made = append(made, c)
@@ -177,6 +173,23 @@ func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice
 	}
 	answers.finish()
 	return made, leftOut, bad
+}
+
+// complete sets the definition. It returns the error that prevents a tool of the operation.
+func (c *choice) complete(answers *shapes, o *ImportOptions) (err error) {
+	if c.twice {
+		return errors.New("two operations of the document have this operationId: give one of them another, or exclude both")
+	}
+	if c.def, err = answers.doc.define(c.pathOperation, o, answers.left); err != nil {
+		return err
+	}
+	if c.def.document.answers, err = answers.ofAnswers(c.op.Responses); err != nil {
+		return err
+	}
+	if c.optional && o.OnLeftOut != nil {
+		return c.def.check()
+	}
+	return nil
 }
 
 // withoutClashes leaves out operations whose tool name another operation has, except those that Operations names: these are reported when
@@ -193,7 +206,7 @@ func withoutClashes(made []*choice, leftOut []*OperationError) ([]*choice, []*Op
 				unique = append(unique, c)
 				continue
 			}
-			other := same[(i+1)%len(same)]
+			other := same[(i+1)%len(same)] // the next one, or the first after the last
 			leftOut = append(leftOut, c.wrong(fmt.Errorf("the name %s is also that of %q: rename one of them", name, other.op.OperationID)))
 		}
 	}
@@ -207,17 +220,17 @@ func (d *Definition) check() error {
 	if err == nil {
 		_, err = tool.NewSet(one)
 	}
-	if field := (*FieldError)(nil); errors.As(err, &field) && field.Field == "allowlist" {
+	if field, ok := errors.AsType[*FieldError](err); ok && field.Field == "allowlist" {
 		return nil
 	}
-	if e := (*lathe.Error)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*lathe.Error](err); ok {
 		return e.Err
 	}
 	return err
 }
 
 // choose returns the selected operations and their ids.
-func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bool, errs []error) {
+func (d *Document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bool, errs []error) {
 	used := map[string]bool{} // patterns that match an operation
 	tags := map[string]bool{} // tags of operations
 	count := map[string]int{} // operations by id
@@ -227,25 +240,26 @@ func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bo
 	}
 	for _, f := range d.found {
 		id := f.op.OperationID
-		selected := matchAny(o.Operations, id, used)
+		selected := markMatches(o.Operations, id, used)
 		for _, tag := range f.op.Tags {
 			tags[tag] = true
 			selected = selected || slices.Contains(o.Tags, tag)
 		}
-		excluded := matchAny(o.Exclude, id, used)
+		excluded := markMatches(o.Exclude, id, used)
 		if selected && !excluded && !ids[id] {
 			chosen = append(chosen, &choice{pathOperation: f, optional: !slices.Contains(o.Operations, id), twice: count[id] > 1})
 			ids[id] = true
 		}
 	}
 	for _, pattern := range slices.Concat(o.Operations, o.Exclude) {
-		switch {
-		case used[pattern]:
-		case strings.ContainsAny(pattern, "*?"):
-			errs = append(errs, &OperationError{pattern, errors.New("the document has no operationId of this pattern")})
-		default:
-			errs = append(errs, &OperationError{pattern, errors.New("the document has no such operationId" + d.advice(pattern))})
+		if used[pattern] {
+			continue
 		}
+		why := "the document has no such operationId" + d.advice(pattern)
+		if strings.ContainsAny(pattern, "*?") {
+			why = "the document has no operationId of this pattern"
+		}
+		errs = append(errs, &OperationError{pattern, errors.New(why)})
 	}
 	for _, tag := range o.Tags {
 		if !tags[tag] {
@@ -258,8 +272,8 @@ func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bo
 	return chosen, ids, errs
 }
 
-// matchAny reports whether a pattern equals or matches the operationId, and adds each such pattern to used.
-func matchAny(patterns []string, id string, used map[string]bool) bool {
+// markMatches adds each pattern that equals or matches the operationId to used. It returns false if none does.
+func markMatches(patterns []string, id string, used map[string]bool) bool {
 	matches := false
 	for _, p := range patterns {
 		if p == id || policy.Match(p, id) {
@@ -281,7 +295,7 @@ func notChosen[T any](chosen map[string]bool, named map[string]T, where string) 
 }
 
 // advice returns a suggestion for an error text: an operation whose id differs only in letter case.
-func (d *document) advice(id string) string {
+func (d *Document) advice(id string) string {
 	for _, f := range d.found {
 		if strings.EqualFold(id, f.op.OperationID) {
 			return fmt.Sprintf(", there is %q", f.op.OperationID)
@@ -323,40 +337,32 @@ var errHidden = errors.New("its schema has invisible characters in a name or a v
 
 // checkVisible returns an error for a schema with an invisible character in a name or value.
 func checkVisible(v any) error {
-	var err error
-	check := func(s string) {
-		if strings.ContainsFunc(s, func(r rune) bool { return invisible(r) && r != '\n' && r != '\r' && r != '\t' }) {
-			err = errHidden
+	switch v := v.(type) {
+	case string:
+		if strings.ContainsFunc(v, func(r rune) bool { return invisible(r) && r != '\n' && r != '\r' && r != '\t' }) {
+			return errHidden
 		}
-	}
-	var walk func(v any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case string:
-			check(v)
-		case []any:
-			for _, e := range v {
-				walk(e)
+	case []any:
+		for _, e := range v {
+			if err := checkVisible(e); err != nil {
+				return err
 			}
-		case map[string]any:
-			for k, e := range v {
-				check(k)
-				walk(e)
+		}
+	case map[string]any:
+		for name, e := range v {
+			if err := cmp.Or(checkVisible(name), checkVisible(e)); err != nil {
+				return err
 			}
 		}
 	}
-	walk(v)
-	return err
+	return nil
 }
 
 // cleanText removes characters from untrusted text that are invisible to people but not to models: control and format characters, such as
 // direction marks and tags. It limits the text to maxDescriptionBytes.
 func cleanText(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return r
-		}
-		if invisible(r) {
+		if invisible(r) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r

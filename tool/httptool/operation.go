@@ -19,13 +19,8 @@ import (
 const bodyArgument = "body"
 
 // define returns the definition of one operation. It subtracts from left, the remaining amount of maxSchemaBytes.
-func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Definition, error) {
-	name, err := toolName(o.Prefix, f)
-	if own, ok := o.Rename[f.op.OperationID]; ok {
-		if name, err = own, nil; own == "" || len(own) > text.MaxToolName || own != plainName(own) {
-			err = fmt.Errorf("it is renamed to %.80q, and a tool name has 1 to %d letters, digits, _ and -", own, text.MaxToolName)
-		}
-	}
+func (d *Document) define(f pathOperation, o *ImportOptions, left *int) (*Definition, error) {
+	name, err := chosenName(f, o)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +50,20 @@ func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Defini
 	return def, err
 }
 
+// chosenName returns the name of an operation's tool: that in Rename, or one made by toolName.
+func chosenName(f pathOperation, o *ImportOptions) (string, error) {
+	own, renamed := o.Rename[f.op.OperationID]
+	if !renamed {
+		return toolName(o.Prefix, f)
+	}
+	if own == "" || len(own) > text.MaxToolName || own != plainName(own) {
+		return "", fmt.Errorf("it is renamed to %.80q, and a tool name has 1 to %d letters, digits, _ and -", own, text.MaxToolName)
+	}
+	return own, nil
+}
+
 // parameters adds the parameters of the operation, and those of its path that the operation does not replace.
-func (d *document) parameters(def *Definition, f pathOperation, schemas *converter) error {
+func (d *Document) parameters(def *Definition, f pathOperation, schemas *converter) error {
 	type where struct{ in, name string }
 	var all []*input
 	seen := map[where]bool{}
@@ -129,7 +136,7 @@ type input struct {
 }
 
 // input reads a parameter, or the target of a reference to one.
-func (d *document) input(v any) (*input, error) {
+func (d *Document) input(v any) (*input, error) {
 	in, err := d.resolve(v)
 	if err != nil {
 		return nil, fmt.Errorf("a parameter %w", err)
@@ -143,7 +150,7 @@ func (d *document) input(v any) (*input, error) {
 	return p, nil
 }
 
-func (d *document) parameter(in *input, schemas *converter) (*Parameter, error) {
+func (d *Document) parameter(in *input, schemas *converter) (*Parameter, error) {
 	p := &Parameter{In: Place(in.In), Description: cleanText(in.Description), Required: in.Required, Style: in.Style, Explode: in.Explode, AllowReserved: in.AllowReserved}
 	schema := in.Schema
 	if len(in.Content) > 0 {
@@ -179,7 +186,7 @@ var bodyTypes = []func(string) bool{
 }
 
 // requestBody adds the parameter for the body of the operation.
-func (d *document) requestBody(def *Definition, op *operation, schemas *converter) error {
+func (d *Document) requestBody(def *Definition, op *operation, schemas *converter) error {
 	if op.Body == nil {
 		return nil
 	}
@@ -241,7 +248,7 @@ func preferredType(offered []string) string {
 }
 
 // binaryPart returns the name of a part that is a file, or "" if none exists.
-func (d *document) binaryPart(schema any) string {
+func (d *Document) binaryPart(schema any) string {
 	s, err := d.resolve(schema)
 	if err != nil {
 		return ""
@@ -265,7 +272,7 @@ func (d *document) binaryPart(schema any) string {
 }
 
 // authorize sets the credentials for the first of the operation's security requirements that o can meet.
-func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) error {
+func (d *Document) authorize(def *Definition, op *operation, o *ImportOptions) error {
 	def.Credentials = Credentials{Headers: maps.Clone(o.Credentials.Headers), Query: maps.Clone(o.Credentials.Query), Cookies: maps.Clone(o.Credentials.Cookies)}
 	var r fields
 	wanted := r.requirements(d.root, "security")
@@ -279,39 +286,47 @@ func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) e
 	if len(wanted) == 0 {
 		return nil
 	}
-	var ways []string
+	var unmet []string
 	open := false // one of the requirements is empty: a request without credentials is accepted
 	for _, req := range wanted {
-		names := slices.Sorted(maps.Keys(req))
-		if len(names) == 0 {
+		if len(req) == 0 {
 			open = true
 			continue
 		}
-		ways = append(ways, strings.Join(names, " and "))
-		byToken := func(name string) bool { return o.OAuth && o.Security[name].IsZero() && acceptsToken(d.scheme(name)) }
-		lacks := func(name string) bool { return o.Security[name].IsZero() && !byToken(name) }
-		if slices.ContainsFunc(names, lacks) {
-			continue
+		names := slices.Sorted(maps.Keys(req))
+		lacks := func(name string) bool { return o.Security[name].IsZero() && !d.byToken(name, o) }
+		if !slices.ContainsFunc(names, lacks) {
+			return d.meet(def, req, o)
 		}
-		for _, name := range names {
-			if byToken(name) {
-				def.OAuth, def.Scopes = true, scopes(d.scheme(name), req[name], def.Scopes)
-				continue
-			}
-			if err := def.Credentials.add(d.scheme(name), o.Security[name]); err != nil {
-				return fmt.Errorf("security scheme %q: %w", name, err)
-			}
-		}
-		return nil
+		unmet = append(unmet, strings.Join(names, " and "))
 	}
 	if open {
 		return nil
 	}
-	return fmt.Errorf("needs a credential: %s%s", strings.Join(ways, ", or "), d.tokenAdvice(wanted))
+	return fmt.Errorf("needs a credential: %s%s", strings.Join(unmet, ", or "), d.tokenAdvice(wanted))
+}
+
+// byToken reports whether the token of the HTTP client satisfies a security scheme.
+func (d *Document) byToken(name string, o *ImportOptions) bool {
+	return o.OAuth && o.Security[name].IsZero() && acceptsToken(d.scheme(name))
+}
+
+// meet sets the credentials for a requirement.
+func (d *Document) meet(def *Definition, req requirement, o *ImportOptions) error {
+	for name, wanted := range text.ByName(req) {
+		if d.byToken(name, o) {
+			def.OAuth, def.Scopes = true, scopes(d.scheme(name), wanted, def.Scopes)
+			continue
+		}
+		if err := def.Credentials.add(d.scheme(name), o.Security[name]); err != nil {
+			return fmt.Errorf("security scheme %q: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // tokenAdvice returns a text with the place where the document says that tokens are issued, for the author of the configuration.
-func (d *document) tokenAdvice(wanted []requirement) string {
+func (d *Document) tokenAdvice(wanted []requirement) string {
 	for _, req := range wanted {
 		for name := range text.ByName(req) {
 			s := d.scheme(name)
@@ -333,7 +348,7 @@ func acceptsToken(s *securityScheme) bool {
 }
 
 // wantsTokens reports whether a scheme of the document accepts a token.
-func (d *document) wantsTokens() bool {
+func (d *Document) wantsTokens() bool {
 	for name := range asObject(asObject(d.root["components"])["securitySchemes"]) {
 		if acceptsToken(d.scheme(name)) {
 			return true

@@ -50,35 +50,26 @@ func (c *converter) collect(t *traits, v any, depth int) error {
 		return nil
 	}
 	ref, isRef := in["$ref"].(string)
-	if !isRef || !c.doc.v30 {
-		members := asObject(in["properties"])
-		for name, member := range members {
-			if c.readOnly(member, maxSchemaDepth) {
-				t.hidden[name] = true
-			}
-		}
-		required := asList(in["required"])
-		for _, name := range required {
-			if text, ok := name.(string); ok {
-				t.required[text] = true
-			}
-		}
-		if err := c.spend(nameBytes * (len(members) + len(required))); err != nil {
-			return err
+	if isRef && c.doc.v30 { // in OpenAPI 3.0, keywords beside a reference are ignored
+		return c.collectTarget(t, ref, depth-1)
+	}
+	members, required := asObject(in["properties"]), asList(in["required"])
+	for name, member := range members {
+		if c.readOnly(member, maxSchemaDepth) {
+			t.hidden[name] = true
 		}
 	}
+	for _, name := range required {
+		if text, ok := name.(string); ok {
+			t.required[text] = true
+		}
+	}
+	if err := c.spend(nameBytes * (len(members) + len(required))); err != nil {
+		return err
+	}
 	if isRef {
-		target, err := c.traitsAt(ref, depth-1)
-		if err == nil {
-			err = c.spend(nameBytes * (len(target.hidden) + len(target.required)))
-		}
-		if err != nil {
+		if err := c.collectTarget(t, ref, depth-1); err != nil {
 			return err
-		}
-		maps.Copy(t.hidden, target.hidden)
-		maps.Copy(t.required, target.required)
-		if c.doc.v30 {
-			return nil
 		}
 	}
 	for _, part := range asList(in["allOf"]) {
@@ -91,6 +82,20 @@ func (c *converter) collect(t *traits, v any, depth int) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// collectTarget adds the traits of the target of a reference.
+func (c *converter) collectTarget(t *traits, ref string, depth int) error {
+	target, err := c.traitsAt(ref, depth)
+	if err == nil {
+		err = c.spend(nameBytes * (len(target.hidden) + len(target.required)))
+	}
+	if err != nil {
+		return err
+	}
+	maps.Copy(t.hidden, target.hidden)
+	maps.Copy(t.required, target.required)
 	return nil
 }
 

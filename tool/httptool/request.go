@@ -47,14 +47,14 @@ func (t *httpTool) build(raw []byte, meta *lathe.CallMeta) (*message, error) {
 		case InPath:
 			path[p.wireName()], err = p.pathValue(v)
 		case InQuery:
-			parts, err = p.queryParts(v, percent, t.queryNames)
+			parts, err = p.queryParts(v, percent, t.names[InQuery])
 			query = append(query, parts...)
 		case InHeader:
 			var s string
 			s, err = p.headerValue(v)
 			m.header.Set(p.wireName(), s)
 		case InCookie:
-			parts, err = p.queryParts(v, percent, t.cookieNames)
+			parts, err = p.queryParts(v, percent, t.names[InCookie])
 			cookies = append(cookies, parts...)
 		case InBody: // t.body encodes them together
 		}

@@ -22,7 +22,7 @@ const (
 
 // A converter converts the schemas of one tool, and collects the schemas to which they refer.
 type converter struct {
-	doc  *document
+	doc  *Document
 	left *int // remaining amount of maxSchemaBytes
 
 	names     map[target]string // names in $defs
@@ -39,7 +39,7 @@ type converter struct {
 // pointer.
 type target struct{ pointer, variant string }
 
-func newConverter(d *document, left *int) *converter {
+func newConverter(d *Document, left *int) *converter {
 	return &converter{doc: d, left: left, names: map[target]string{}, taken: map[string]bool{}, conflicts: map[string]int{}, traits: map[string]*traits{}, readOnlyAt: map[string]bool{}}
 }
 

@@ -15,14 +15,13 @@ type template struct {
 }
 
 func parseTemplate(s string) (*template, error) {
-	i := strings.Index(s, "://")
-	if i < 0 || s[:i] != "https" && s[:i] != "http" {
+	scheme, address, found := strings.Cut(s, "://")
+	isHTTP := scheme == "https" || scheme == "http"
+	if !found || !isHTTP {
 		return nil, errors.New("the address begins with https:// or http://")
 	}
-	base, path := s, "/"
-	if slash := strings.IndexByte(s[i+3:], '/'); slash >= 0 {
-		base, path = s[:i+3+slash], s[i+3+slash:]
-	}
+	host, path, _ := strings.Cut(address, "/")
+	base, path := scheme+"://"+host, "/"+path
 	if strings.ContainsAny(base, "{}?#") || strings.ContainsAny(path, "?#") {
 		return nil, errors.New("parameters stand in the path of an address, and it has no query of its own")
 	}

@@ -53,12 +53,7 @@ func (e *FieldError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-func wrong(field string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &FieldError{field, err}
-}
+func wrong(field string, err error) error { return &FieldError{field, err} }
 
 // httpTool is a tool that is one HTTP request.
 type httpTool struct {
@@ -67,10 +62,9 @@ type httpTool struct {
 	url    *template
 	client *egress.Client
 	opts   Options
-	secret [][]byte // values that no answer may contain
-	// queryNames and cookieNames are names in use: no member of an exploded object may have them.
-	queryNames, cookieNames map[string]bool
-	nulls                   map[string]bool // arguments for which null is a value: members of the body
+	secret [][]byte                  // values that no answer may contain
+	names  map[Place]map[string]bool // names in use in a query, a header and a cookie: no member of an exploded object may have them
+	nulls  map[string]bool           // arguments for which null is a value: members of the body
 }
 
 var _ lathe.Tool = (*httpTool)(nil)
@@ -84,7 +78,7 @@ var _ lathe.Tool = (*httpTool)(nil)
 // http_status and the members of the body. If the body is not an object, the output has it in the member body. A body above 16 KiB is
 // omitted.
 func New(d *Definition, client *egress.Client, opts *Options) (lathe.Tool, error) {
-	t := &httpTool{def: *d, client: client, queryNames: map[string]bool{}, cookieNames: map[string]bool{}, nulls: map[string]bool{}}
+	t := &httpTool{def: *d, client: client, names: map[Place]map[string]bool{InQuery: {}, InHeader: {}, InCookie: {}}, nulls: map[string]bool{}}
 	if opts != nil {
 		t.opts = *opts
 	}
@@ -112,7 +106,8 @@ func (t *httpTool) prepare() error {
 		return wrong("method", fmt.Errorf("no tool is made of the method %s", strconv.Quote(d.Method)))
 	}
 	if d.Effect == lathe.EffectUndeclared {
-		if d.Effect = lathe.Writes; d.Method == http.MethodGet || d.Method == http.MethodHead {
+		d.Effect = lathe.Writes
+		if d.Method == http.MethodGet || d.Method == http.MethodHead {
 			d.Effect = lathe.ReadOnly
 		}
 	}
@@ -239,35 +234,35 @@ func (t *httpTool) checkBody() error {
 // reserve records the names in the request that are in use. Credentials come first, so that no parameter has the name of one.
 func (t *httpTool) reserve() error {
 	c := &t.def.Credentials
-	headers := map[string]bool{}
-	for name, v := range c.Headers {
-		headers[http.CanonicalHeaderKey(name)] = true
-		t.hide(v.Reveal())
-	}
-	for name, v := range c.Query {
-		t.queryNames[name] = true
-		t.hide(v.Reveal())
-	}
-	for name, v := range c.Cookies {
-		t.cookieNames[name] = true
-		t.hide(v.Reveal())
+	for _, in := range []struct {
+		place  Place
+		values map[string]secret.Secret
+	}{{InHeader, c.Headers}, {InQuery, c.Query}, {InCookie, c.Cookies}} {
+		for name, v := range in.values {
+			t.names[in.place][uniqueName(in.place, name)] = true
+			t.hide(v.Reveal())
+		}
 	}
 	for i := range t.def.Parameters {
 		p := &t.def.Parameters[i]
-		name := p.wireName()
-		names := map[Place]map[string]bool{InQuery: t.queryNames, InCookie: t.cookieNames, InHeader: headers}[p.In]
-		if p.In == InHeader {
-			name = http.CanonicalHeaderKey(name)
+		names, name := t.names[p.In], uniqueName(p.In, p.wireName())
+		if names == nil {
+			continue // checkPath and checkBody check it
 		}
-		switch {
-		case names == nil: // another place, which checkPath and checkBody check
-		case names[name]:
+		if names[name] {
 			return fmt.Errorf("parameter %q: %q of the %s is taken, by a credential or another parameter", p.Name, p.wireName(), p.In)
-		default:
-			names[name] = true
 		}
+		names[name] = true
 	}
 	return nil
+}
+
+// uniqueName returns the spelling of a name that is the same for all equal names in a place.
+func uniqueName(place Place, name string) string {
+	if place == InHeader {
+		return http.CanonicalHeaderKey(name)
+	}
+	return name
 }
 
 // Spec returns the tool's definition.
@@ -331,10 +326,10 @@ func (t *httpTool) unauthorized(e *egress.Error) error {
 	if t.opts.LoginCommand != "" {
 		next = ": " + t.opts.LoginCommand
 	}
-	if login := (*oauth.LoginError)(nil); errors.As(e, &login) {
+	if _, ok := errors.AsType[*oauth.LoginError](e); ok {
 		return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the server of this tool needs a person to log in%s", next), e)
 	}
-	if file := (*oauth.StoreError)(nil); errors.As(e, &file) {
+	if _, ok := errors.AsType[*oauth.StoreError](e); ok {
 		return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the tokens of this tool cannot be used: its operator has to find out why"), e)
 	}
 	// Other errors of obtaining tokens have fixed texts, with the codes of the protocol at most.

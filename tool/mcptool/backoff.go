@@ -18,12 +18,8 @@ type backoff struct {
 const steadyAfter = time.Minute
 
 func newBackoff(lowest, highest time.Duration) *backoff {
-	if lowest <= 0 {
-		lowest = 500 * time.Millisecond
-	}
-	if highest <= 0 {
-		highest = time.Minute
-	}
+	setDefault(&lowest, 500*time.Millisecond)
+	setDefault(&highest, time.Minute)
 	return &backoff{min: lowest, max: max(lowest, highest), jitter: rand.Float64}
 }
 

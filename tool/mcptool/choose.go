@@ -51,36 +51,48 @@ func (s *Server) checkNames() error {
 	return nil
 }
 
+// A nameSetting is a setting that names tools of the server.
+type nameSetting struct {
+	setting     string
+	names       []string
+	hasPatterns bool
+}
+
+// matches reports whether a name of the setting means one of the tools. The pattern * also means no tools.
+func (n *nameSetting) matches(name string, tools []string) bool {
+	if n.hasPatterns {
+		return name == "*" || slices.ContainsFunc(tools, func(tool string) bool { return policy.Match(name, tool) })
+	}
+	return slices.Contains(tools, name)
+}
+
 // missing returns a status for each name and pattern of the configuration without a tool of the server, in the order of the settings,
-// without duplicates. names are the server's tools.
-func (s *Server) missing(names []string) []ToolStatus {
+// without duplicates. tools are the server's tools.
+func (s *Server) missing(tools []string) []ToolStatus {
 	var out []ToolStatus
-	settings := map[string][]string{} // names of the settings with a missing name
-	for _, of := range []struct {
-		setting string
-		named   []string
-	}{{"tools", s.Tools}, {"exclude", s.Exclude}, {"rename", slices.Sorted(maps.Keys(s.Rename))}, {"effects", slices.Sorted(maps.Keys(s.Effects))},
-		{"allowlists", slices.Sorted(maps.Keys(s.Allowlists))}} {
-		for _, name := range of.named {
-			hasPatterns := of.setting == "tools" || of.setting == "exclude"
-			matches := func(has string) bool { return has == name || hasPatterns && policy.Match(name, has) }
-			if hasPatterns && name == "*" || slices.ContainsFunc(names, matches) {
+	settings := map[string][]string{} // settings with a missing name, by name
+	for _, n := range []nameSetting{
+		{"tools", s.Tools, true}, {"exclude", s.Exclude, true}, {"rename", slices.Sorted(maps.Keys(s.Rename)), false},
+		{"effects", slices.Sorted(maps.Keys(s.Effects)), false}, {"allowlists", slices.Sorted(maps.Keys(s.Allowlists)), false},
+	} {
+		for _, name := range n.names {
+			if n.matches(name, tools) {
 				continue
 			}
 			if settings[name] == nil {
 				st := ToolStatus{Name: s.toolName(name), Remote: name, State: ToolMissing, Reason: "the server has no such tool"}
-				if hasPatterns && strings.ContainsAny(name, "*?") {
+				if n.hasPatterns && strings.ContainsAny(name, "*?") {
 					st.Name, st.Reason = s.Name+"__"+name, "no tool of the server has a name of this pattern"
 				}
 				out = append(out, st)
 			}
-			settings[name] = append(settings[name], of.setting)
+			settings[name] = append(settings[name], n.setting)
 		}
 	}
 	for i := range out {
 		name := out[i].Remote
 		out[i].Reason += " (" + strings.Join(settings[name], ", ") + ")"
-		if near := text.Nearest(name, names); near != "" {
+		if near := text.Nearest(name, tools); near != "" {
 			out[i].Reason += ", did you mean " + near + "?"
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/schema"
@@ -159,11 +158,11 @@ func readList(result []byte) (defs []*definition, refused map[string]error) {
 	return defs, refused
 }
 
-// twice returns the names that occur more than once.
+// twice returns the names of the definitions whose name an earlier one has.
 func twice(defs []*definition) []string {
 	seen, out := map[string]bool{}, []string(nil)
 	for _, d := range defs {
-		if seen[d.name] && !slices.Contains(out, d.name) {
+		if seen[d.name] {
 			out = append(out, d.name)
 		}
 		seen[d.name] = true

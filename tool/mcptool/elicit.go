@@ -107,12 +107,14 @@ func (q *question) byDefault() *mcp.ElicitResult {
 
 // asked handles a request of a server with protocol version 2025-11-25 or earlier to its client. Only elicitation/create is answered.
 func (s *supervisor) asked(ctx context.Context, conn *session, method string, req mcp.Request) (mcp.Result, error) {
+	notOffered := &jsonrpc.Error{Code: rpcMethodNotFound, Message: "not offered"}
+	if method != "elicitation/create" {
+		return nil, notOffered
+	}
 	p, ok := req.GetParams().(*mcp.ElicitParams)
-	if method != "elicitation/create" || !ok || s.conf.Elicitation == ElicitRefuse {
-		if method == "elicitation/create" {
-			s.refusedRequest()
-		}
-		return nil, &jsonrpc.Error{Code: rpcMethodNotFound, Message: "not offered"}
+	if !ok || s.conf.Elicitation == ElicitRefuse {
+		s.refusedRequest()
+		return nil, notOffered
 	}
 	bad := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the question cannot be answered"}
 	params, err := json.Marshal(p)

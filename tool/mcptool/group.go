@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,9 +44,7 @@ func Start(ctx context.Context, servers []Server, opts *Options) (*Group, error)
 	if g.opts.Now == nil {
 		g.opts.Now = time.Now
 	}
-	if g.opts.StopGrace <= 0 {
-		g.opts.StopGrace = time.Second
-	}
+	setDefault(&g.opts.StopGrace, time.Second)
 	if g.opts.wait == nil {
 		g.opts.wait = reconnect.Wait
 	}
@@ -121,9 +118,8 @@ func (g *Group) changed(s *supervisor) {
 	}
 	g.publishing.Lock()
 	defer g.publishing.Unlock()
-	live := s.tools()
-	tools := make([]lathe.Tool, 0, len(live))
-	for _, t := range text.ByName(live) {
+	var tools []lathe.Tool
+	for _, t := range text.ByName(s.tools()) {
 		tools = append(tools, t)
 	}
 	err := g.opts.OnChange(s.conf.origin(), tools)
@@ -146,8 +142,7 @@ func (g *Group) against(server string) string {
 func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		for _, s := range g.servers {
-			live := s.tools()
-			for _, t := range text.ByName(live) {
+			for _, t := range text.ByName(s.tools()) {
 				if !yield(t, nil) {
 					return
 				}
@@ -168,25 +163,6 @@ func (g *Group) Status() []Status {
 	return out
 }
 
-// Accept pins the current definition of the tool that is offered under this name, or the definitions of all tools of the server with this
-// name. Tools that were blocked are then offered. Excluded tools are not pinned. Accept returns the statuses that the tools had before. The
-// error has the code not_found if no server or tool has the name, unavailable if the tools of the server are not known yet, and
-// invalid_config if the pins cannot be written. On an error nothing is pinned.
-func (g *Group) Accept(name string) ([]ToolStatus, error) { return g.AcceptShown(name, "") }
-
-// AcceptShown does what [Group.Accept] does for one tool, but only if its current definition has this digest, the [ToolStatus].Digest that
-// was shown to the operator. If the server has changed the definition since, the error has the code conflict, and nothing is pinned. With
-// a digest, name must be that of one tool. Without one, AcceptShown is [Group.Accept].
-func (g *Group) AcceptShown(name, digest string) ([]ToolStatus, error) {
-	for _, s := range g.servers {
-		if s.conf.Name != name && !s.conf.owns(name) {
-			continue
-		}
-		return s.accept(name, digest)
-	}
-	return nil, lathe.CodeNotFound.Errorf("mcp: accept", "there is no server of that name")
-}
-
 // Reconnect requests a new connection to the server with this name, at once even if the group is pausing between two attempts. It does not
 // wait for the connection. Calls in progress fail. The error has the code not_found if there is no such server.
 func (g *Group) Reconnect(name string) error {
@@ -200,44 +176,6 @@ func (g *Group) Reconnect(name string) error {
 		}
 	}
 	return lathe.CodeNotFound.Errorf("mcp: reconnect", "there is no server of that name")
-}
-
-func (s *supervisor) accept(name, digest string) ([]ToolStatus, error) {
-	s.mu.Lock()
-	var defs, all []*definition
-	var was []ToolStatus
-	for _, st := range s.list {
-		d := s.defs[st.Remote]
-		if d == nil {
-			continue
-		}
-		all = append(all, d)
-		if st.State != ToolExcluded && (st.Name == name || s.conf.Name == name) {
-			defs, was = append(defs, d), append(was, st)
-		}
-	}
-	known, state := s.defs != nil, s.status.State
-	s.mu.Unlock()
-	switch {
-	case !known:
-		return nil, lathe.CodeUnavailable.Errorf("mcp: accept", "the server %s is %s: its tools are not known", s.conf.Name, state)
-	case len(defs) == 0:
-		return nil, lathe.CodeNotFound.Errorf("mcp: accept", "the server %s has no such tool that could be accepted", s.conf.Name)
-	}
-	if i := slices.IndexFunc(defs, func(d *definition) bool { return digest != "" && d.digest != digest }); i >= 0 {
-		return nil, lathe.CodeConflict.Errorf("mcp: accept", "the server has changed the definition since: look at it again")
-	}
-	if err := s.opts.Pins.accept(s.conf.Name, defs, s.opts.Now()); err != nil {
-		return nil, lathe.CodeInvalidConfig.Wrap("mcp: accept", err)
-	}
-	refused := map[string]error{}
-	for _, st := range s.Status().Tools {
-		if st.State == ToolRefused && !slices.ContainsFunc(all, func(d *definition) bool { return d.name == st.Remote }) {
-			refused[st.Remote] = errors.New(st.Reason)
-		}
-	}
-	s.adopt(all, refused)
-	return was, nil
 }
 
 // Close stops all servers and blocks until their processes have ended. Calls in progress fail. It may be called more than once and returns

@@ -79,7 +79,7 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		g.refuse(out, resp, carried)
+		g.recordRefusal(out, resp, carried)
 		return resp, nil
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -109,7 +109,7 @@ func (g *gate) addHeaders(ctx context.Context, h http.Header) {
 			h.Set("Baggage", t.Baggage)
 		}
 	}
-	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
+	if r := requestOf(ctx); r != nil {
 		addMarked(h, r.marks, r.arguments)
 	}
 }
@@ -124,9 +124,9 @@ func (g *gate) recordFailure(err error, carried *request) {
 	}
 }
 
-// refuse records an answer that is not a success. If the server no longer knows the session of a watched request, it replaces the answer: see
-// replaceByError.
-func (g *gate) refuse(req *http.Request, resp *http.Response, carried *request) {
+// recordRefusal records an answer that is not a success. If the server no longer knows the session of a watched request, the answer is
+// replaced: see replaceByError.
+func (g *gate) recordRefusal(req *http.Request, resp *http.Response, carried *request) {
 	if req.Method == http.MethodPost {
 		g.lastFailure.Store(int64(resp.StatusCode))
 	}
@@ -134,11 +134,10 @@ func (g *gate) refuse(req *http.Request, resp *http.Response, carried *request) 
 		g.redirect.Store(&to)
 	}
 	resp.Body = limited(resp.Body, g.max)
-	why, after := refusalOf(req, resp)
-	id := g.tap.answered(req.Context(), carried, resp.StatusCode, why, after) // "": the message does not belong to a watched request
-	noSession := why == lostSession || why == unknownSession
-	awaited := carried != nil || req.Method == http.MethodGet // a GET may resume the stream of a watched request
-	if id != "" && noSession && awaited {
+	failed := readFailure(req, resp)
+	id := g.tap.answered(req.Context(), carried, failed)        // "": the message does not belong to a watched request
+	isAwaited := carried != nil || req.Method == http.MethodGet // a GET may resume the stream of a watched request
+	if id != "" && isAwaited && failed.refusal.needsSession() {
 		replaceByError(resp, id)
 	}
 }

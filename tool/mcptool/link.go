@@ -64,23 +64,10 @@ func checkLink(address string) error {
 
 // askToOpen asks the user of the call's client to visit the URLs in the error fault. If it returns nil, the caller may repeat the call.
 func (s *supervisor) askToOpen(ctx context.Context, fault []byte) error {
-	questions := map[string]tool.Question{}
-	var hosts []string
-	for raw := range rawjson.Elements(rawjson.At(fault, "data", "elicitations")) {
-		var q *question
-		err := errLink // of a question that is not a URL, or of too many
-		if rawjson.TextAt(raw, "mode") == "url" && len(questions) < maxInputs {
-			q, err = readLink(s.conf.Name, raw)
-		}
-		if err != nil {
-			s.refusedRequest()
-			return &inputError{"the server wants a person to visit something first that cannot be shown: " + err.Error()}
-		}
-		q.ask.Link.Before = true
-		questions["link "+strconv.Itoa(len(questions)+1)] = q.ask
-		if u, err := url.Parse(q.ask.Link.URL); err == nil {
-			hosts = append(hosts, u.Hostname())
-		}
+	questions, hosts, err := readLinks(s.conf.Name, fault)
+	if err != nil {
+		s.refusedRequest()
+		return &inputError{"the server wants a person to visit something first that cannot be shown: " + err.Error()}
 	}
 	if len(questions) == 0 {
 		return &inputError{"the server wants a person to visit an address first, and names none"}
@@ -103,6 +90,26 @@ func (s *supervisor) askToOpen(ctx context.Context, fault []byte) error {
 		}
 	}
 	return nil
+}
+
+// readLinks returns the URLs in the error fault as questions, and their hosts.
+func readLinks(server string, fault []byte) (questions map[string]tool.Question, hosts []string, err error) {
+	questions = map[string]tool.Question{}
+	for raw := range rawjson.Elements(rawjson.At(fault, "data", "elicitations")) {
+		if rawjson.TextAt(raw, "mode") != "url" || len(questions) == maxInputs {
+			return nil, nil, errLink
+		}
+		q, err := readLink(server, raw)
+		if err != nil {
+			return nil, nil, err
+		}
+		q.ask.Link.Before = true
+		questions["link "+strconv.Itoa(len(questions)+1)] = q.ask
+		if u, err := url.Parse(q.ask.Link.URL); err == nil {
+			hosts = append(hosts, u.Hostname())
+		}
+	}
+	return questions, hosts, nil
 }
 
 // visiting suspends the idle timeout of calls until the server reports that the user has finished at the URL with this id, for maxLinkTime

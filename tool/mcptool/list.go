@@ -63,7 +63,7 @@ func (x *session) listPage(ctx context.Context, s *Server, cursor string) (resul
 	x.tap.forget(r)
 	got := x.tap.state(r)
 	switch {
-	case got.refusal == lostSession, got.refusal == unknownSession:
+	case got.refusal.needsSession():
 		return nil, nil, errSessionLost
 	case got.err != nil:
 		err = got.err

@@ -13,6 +13,7 @@
 package mcptool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,30 +150,22 @@ func (s *Server) withDefaults() Server {
 	for name, fields := range c.Allowlists {
 		c.Allowlists[name] = slices.Clone(fields)
 	}
-	set := func(p *time.Duration, d time.Duration) {
-		if *p <= 0 {
-			*p = d
-		}
-	}
-	set(&c.StartTimeout, 30*time.Second)
-	set(&c.IdleTimeout, 30*time.Second)
-	set(&c.CallTimeout, 10*time.Minute)
-	if c.KeepAlive == 0 {
-		c.KeepAlive = time.Minute
-	}
-	if c.MaxLineBytes <= 0 {
-		c.MaxLineBytes = 8 << 20
-	}
-	if c.MaxTools <= 0 {
-		c.MaxTools = 256
-	}
-	if c.Pin == "" {
-		c.Pin = TrustFirstUse
-	}
-	if c.Elicitation == "" {
-		c.Elicitation = ElicitRefuse
-	}
+	setDefault(&c.StartTimeout, 30*time.Second)
+	setDefault(&c.IdleTimeout, 30*time.Second)
+	setDefault(&c.CallTimeout, 10*time.Minute)
+	setDefault(&c.MaxLineBytes, 8<<20)
+	setDefault(&c.MaxTools, 256)
+	c.KeepAlive = cmp.Or(c.KeepAlive, time.Minute) // negative: no pings
+	c.Pin = cmp.Or(c.Pin, TrustFirstUse)
+	c.Elicitation = cmp.Or(c.Elicitation, ElicitRefuse)
 	return c
+}
+
+// setDefault sets a value that is not above 0.
+func setDefault[T int | time.Duration](p *T, value T) {
+	if *p <= 0 {
+		*p = value
+	}
 }
 
 // Check returns an error that says what is wrong with the configuration, or nil. [Start] calls it.

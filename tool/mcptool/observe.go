@@ -23,7 +23,7 @@ func (x *session) observed(s *supervisor) mcp.Middleware {
 			if s.conf.URL != "" {
 				op.Transport, op.Address = "tcp", addressOf(s.conf.URL)
 			}
-			r, _ := ctx.Value(requestKey{}).(*request)
+			r := requestOf(ctx)
 			if r != nil {
 				op.Tool = r.tool
 			}

@@ -104,6 +104,16 @@ func (p *Pins) write(file *pinFile) error {
 	return p.file.Replace(append(b, '\n'))
 }
 
+// set pins the definitions.
+func (f *pinFile) set(server string, defs []*definition, by string, now time.Time) {
+	if f.Servers[server] == nil {
+		f.Servers[server] = map[string]*pin{}
+	}
+	for _, d := range defs {
+		f.Servers[server][d.name] = d.pin(by, now)
+	}
+}
+
 // A verdict is the result of the comparison of a definition with its pin.
 type verdict struct {
 	ok      bool
@@ -118,7 +128,7 @@ type verdict struct {
 // server without any pin.
 func (p *Pins) judge(server string, mode PinMode, defs []*definition, now time.Time) map[string]verdict {
 	out := make(map[string]verdict, len(defs))
-	pinned, err := p.pinsOf(server, mode, defs, now)
+	pinned, err := p.loadPins(server, mode, defs, now)
 	for _, d := range defs {
 		if err != nil {
 			out[d.name] = verdict{reason: err.Error()}
@@ -129,8 +139,8 @@ func (p *Pins) judge(server string, mode PinMode, defs []*definition, now time.T
 	return out
 }
 
-// pinsOf returns the pins of a server, by its names of the tools.
-func (p *Pins) pinsOf(server string, mode PinMode, defs []*definition, now time.Time) (map[string]*pin, error) {
+// loadPins returns the pins of a server, by its names of the tools. If the server has none, it pins all definitions, unless mode is RequirePin.
+func (p *Pins) loadPins(server string, mode PinMode, defs []*definition, now time.Time) (map[string]*pin, error) {
 	if p == nil {
 		return nil, errNoPins
 	}
@@ -141,10 +151,7 @@ func (p *Pins) pinsOf(server string, mode PinMode, defs []*definition, now time.
 			if len(f.Servers[server]) > 0 { // another process has stored pins in the meantime
 				return false
 			}
-			f.Servers[server] = map[string]*pin{}
-			for _, d := range defs {
-				f.Servers[server][d.name] = d.pin("first_use", now)
-			}
+			f.set(server, defs, "first_use", now)
 			return true
 		})
 	}
@@ -198,12 +205,7 @@ func (p *Pins) accept(server string, defs []*definition, now time.Time) error {
 		return errNoPins
 	}
 	return p.change(func(f *pinFile) bool {
-		if f.Servers[server] == nil {
-			f.Servers[server] = map[string]*pin{}
-		}
-		for _, d := range defs {
-			f.Servers[server][d.name] = d.pin("person", now)
-		}
+		f.set(server, defs, "person", now)
 		return true
 	})
 }

@@ -31,6 +31,16 @@ const (
 	tooSoon // status 429 or 503: the server asks the client to wait
 )
 
+// needsSession reports whether the message can only be sent in a new session.
+func (r refusal) needsSession() bool { return r == lostSession || r == unknownSession }
+
+// A failedAnswer is an HTTP answer that was not a success.
+type failedAnswer struct {
+	status  int // 0: there was none
+	refusal refusal
+	after   time.Duration // for tooSoon: the time to wait, as [reconnect.RetryAfter] returns it
+}
+
 // Limits of repeated calls.
 const (
 	maxAttempts     = 3 // attempts of a call that was tooSoon, with the first one
@@ -40,24 +50,31 @@ const (
 
 const sessionHeader = "Mcp-Session-Id"
 
-// refusalOf returns the refusal in an answer, and for tooSoon the time to wait, as [reconnect.RetryAfter] returns it. The body of the
-// answer can still be read.
-func refusalOf(req *http.Request, resp *http.Response) (refusal, time.Duration) {
-	switch {
-	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusServiceUnavailable:
-		return tooSoon, reconnect.RetryAfter(resp.Header.Get("Retry-After"))
-	case req.Header.Get(sessionHeader) == "", resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusBadRequest:
-		return notRefused, 0
+// readFailure reads an answer that is not a success. The body of the answer can still be read.
+func readFailure(req *http.Request, resp *http.Response) failedAnswer {
+	failed := failedAnswer{status: resp.StatusCode}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		failed.refusal, failed.after = tooSoon, reconnect.RetryAfter(resp.Header.Get("Retry-After"))
+	case http.StatusNotFound, http.StatusBadRequest:
+		if req.Header.Get(sessionHeader) != "" {
+			failed.refusal = sessionRefusal(resp)
+		}
 	}
+	return failed
+}
+
+// sessionRefusal returns the refusal in a 400 or 404 for a message with a session id.
+func sessionRefusal(resp *http.Response) refusal {
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusalBytes)) // of a body that breaks off, the available part is sufficient
 	resp.Body = limitedBody{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
 	switch {
 	case resp.StatusCode == http.StatusNotFound && !isOfApplication(head):
-		return lostSession, 0
+		return lostSession
 	case resp.StatusCode == http.StatusNotFound, namesSession(string(head)):
-		return unknownSession, 0
+		return unknownSession
 	}
-	return notRefused, 0
+	return notRefused
 }
 
 // isOfApplication reports whether the beginning of the body of a 404 is JSON other than a JSON-RPC error about the session: it may be the
@@ -80,7 +97,7 @@ func (r *request) again(effect lathe.Effect, attempt int) (wait time.Duration, o
 		return 0, false
 	case !r.sent: // also if its own message got lostSession
 		return 0, attempt == 1
-	case r.refusal == lostSession, r.refusal == unknownSession:
+	case r.refusal.needsSession():
 		return 0, attempt == 1 && mayRepeat(effect)
 	case r.refusal == tooSoon:
 		return r.after, attempt < maxAttempts && mayRepeat(effect) && r.after >= 0

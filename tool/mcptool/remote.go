@@ -74,20 +74,24 @@ func (t *remote) callOn(ctx context.Context, conn *session, args json.RawMessage
 		if round > 1 { // the server has begun to handle the call in an earlier round
 			got.sent, got.unhandled = true, false
 		}
-		wantsVisit := got.result == nil && string(rawjson.At(got.fault, "code")) == codeURLRequired     // the user must visit a URL first
-		wantsInput := got.result != nil && rawjson.TextAt(got.result, "resultType") == "input_required" // protocol version 2026-07-28
-		var err error
-		switch {
-		case got.result == nil && !wantsVisit:
+		kind := got.reply()
+		switch kind {
+		case noResult:
 			return t.failed(ctx, cause, conn, got)
-		case got.result != nil && !wantsInput:
-			out, err := t.answer(got.result)
+		case completeResult:
+			out, err := output(got.result)
+			if err != nil {
+				err = lathe.CodeInvalidOutput.Wrap(t.op(), err)
+			}
 			return out, nil, err
-		case round == maxRounds:
+		}
+		if round == maxRounds {
 			return declined(&inputError{fmt.Sprintf("the server asked for input %d times in the middle of the call and gave no result: do not repeat the call", maxRounds)}), nil, nil
-		case wantsVisit:
+		}
+		var err error
+		if kind == needsVisit {
 			err = t.s.askToOpen(ctx, got.fault)
-		default:
+		} else {
 			params.InputResponses, params.RequestState, err = t.s.inputs(ctx, conn, got.result)
 		}
 		if e, ok := errors.AsType[*inputError](err); ok {
@@ -100,6 +104,28 @@ func (t *remote) callOn(ctx context.Context, conn *session, args json.RawMessage
 			return nil, nil, err
 		}
 	}
+}
+
+// A reply is the kind of the answer to a call.
+type reply int
+
+const (
+	noResult       reply = iota // an error, or no answer
+	completeResult              // the result of the tool
+	needsVisit                  // the user must visit a URL first
+	needsInput                  // the server asks questions, as in protocol version 2026-07-28
+)
+
+func (r *request) reply() reply {
+	switch {
+	case r.result == nil && string(rawjson.At(r.fault, "code")) == codeURLRequired:
+		return needsVisit
+	case r.result == nil:
+		return noResult
+	case rawjson.TextAt(r.result, "resultType") == "input_required":
+		return needsInput
+	}
+	return completeResult
 }
 
 // send sends a call once. It returns the state of the request, and the cause if it was cut off.
@@ -155,14 +181,6 @@ func (t *remote) report(ctx context.Context, params []byte) {
 	tool.ReportProgress(ctx, done, total, rawjson.TextAt(t.s.withoutTokens(params), "message"))
 }
 
-func (t *remote) answer(result []byte) (*lathe.Output, error) {
-	out, err := output(result)
-	if err != nil {
-		return nil, lathe.CodeInvalidOutput.Wrap(t.op(), err)
-	}
-	return out, nil
-}
-
 func (t *remote) op() string { return "mcp: call " + t.spec.Name }
 
 // failed returns the output or the error of a call without a result. It also returns its request if there was no answer.
@@ -182,7 +200,7 @@ func (t *remote) failed(ctx context.Context, cause error, conn *session, got *re
 		return errorOutput(got.fault), nil, nil
 	case got.refused != nil:
 		return nil, nil, tool.Fail(t.lostCode(got), "the server %s %s", t.s.conf.Name, t.s.unauthorized(got.refused))
-	case got.refusal == lostSession, got.refusal == unknownSession:
+	case got.refusal.needsSession():
 		conn.lose()
 	case got.status == http.StatusTooManyRequests: // the connection is still usable
 	default:
@@ -194,7 +212,7 @@ func (t *remote) failed(ctx context.Context, cause error, conn *session, got *re
 // lostBy returns the reason why a call got no answer.
 func lostBy(got *request) string {
 	switch {
-	case got.refusal == lostSession || got.refusal == unknownSession:
+	case got.refusal.needsSession():
 		return errSessionLost.Error()
 	case got.status != 0:
 		return fmt.Sprintf("the server answered HTTP %d", got.status)

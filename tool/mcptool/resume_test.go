@@ -155,11 +155,11 @@ func TestOnlyItsOwnMessageTakesACallBack(t *testing.T) {
 	}
 	other := x.sent(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled"}`))
 	x.unsent(other, needsLogin)
-	x.answered(ctx, other, 404, lostSession, 0)
+	x.answered(ctx, other, failedAnswer{status: 404, refusal: lostSession})
 	if got := x.state(r); !got.sent || got.unhandled || got.refused != nil {
 		t.Errorf("got %+v", got)
 	}
-	x.answered(ctx, r, 404, lostSession, 0)
+	x.answered(ctx, r, failedAnswer{status: 404, refusal: lostSession})
 	if got := x.state(r); got.sent || !got.unhandled {
 		t.Errorf("got %+v", got)
 	}

@@ -62,16 +62,12 @@ func (s *supervisor) connect(ctx context.Context, until time.Time) (*session, er
 		err = x.connectHTTP(life, s)
 	}
 	if err != nil {
-		slow := late.Load()
-		if why := x.tap.broken(); why != nil {
-			err = why
-		} else if x.proc != nil && !slow && within(x.proc.done, 2*lastWords) {
-			err = fmt.Errorf("the program ended before it had answered: %s", x.proc.cmd.ProcessState)
-		}
-		x.close(0)
-		if slow {
+		if late.Load() {
+			x.close(0)
 			return nil, x.late(&s.conf)
 		}
+		err = x.connectError(err)
+		x.close(0)
 		return nil, err
 	}
 	go func() {
@@ -79,6 +75,17 @@ func (s *supervisor) connect(ctx context.Context, until time.Time) (*session, er
 		close(x.ended)
 	}()
 	return x, nil
+}
+
+// connectError returns the reason of a failed connection. err is that of the protocol library.
+func (x *session) connectError(err error) error {
+	if why := x.tap.broken(); why != nil {
+		return why
+	}
+	if x.proc != nil && within(x.proc.done, 2*lastWords) {
+		return fmt.Errorf("the program ended before it had answered: %s", x.proc.cmd.ProcessState)
+	}
+	return err
 }
 
 func (x *session) connectStdio(ctx context.Context, s *supervisor) error {

@@ -62,11 +62,13 @@ func (c *stdioConn) next() ([]byte, error) {
 			return nil, err
 		}
 		line = bytes.TrimSpace(line)
-		switch {
-		case len(line) == 0:
-		case line[0] == '{':
+		if len(line) == 0 {
+			continue
+		}
+		switch line[0] {
+		case '{':
 			return line, nil
-		case line[0] == '[':
+		case '[':
 			if batch := c.tap.unbatch(line); len(batch) > 0 {
 				c.queue = batch[1:]
 				return batch[0], nil

@@ -259,24 +259,8 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	live, byName, list := map[string]*remote{}, map[string]*definition{}, []ToolStatus(nil)
 	for _, d := range good {
 		byName[d.name] = d
-		st := ToolStatus{Name: c.toolName(d.name), Remote: d.name, Digest: d.digest, Hidden: d.hidden, Description: d.description, Definition: d.canonical}
-		v := verdicts[d.name]
-		st.Reason, st.Changed, st.Accepted, st.AcceptedAt = v.reason, v.changed, v.accepted, v.at
-		switch {
-		case !c.offers(d.name):
-			st.State, st.Reason, st.Changed = ToolExcluded, "not among the tools of its configuration", nil
-		case !v.ok:
-			st.State = ToolBlocked
-		default:
-			t := old[st.Name]
-			if t == nil || t.digest != d.digest || t.name != d.name { // otherwise it was already checked
-				t = newRemote(s, d)
-				if _, err := tool.NewSet(t); err != nil {
-					st.State, st.Reason = ToolRefused, causeOf(err).Error()
-					break
-				}
-			}
-			st.State = ToolReady
+		st, t := offer(s, d, verdicts[d.name], old)
+		if t != nil {
 			live[st.Name] = t
 		}
 		list = append(list, st)
@@ -295,6 +279,31 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	s.mu.Lock()
 	s.list = list
 	s.mu.Unlock()
+}
+
+// offer decides about a definition. It returns the tool, or nil if it is not offered. old are the tools that were offered before: one with the
+// same definition was already checked.
+func offer(s *supervisor, d *definition, v verdict, old map[string]*remote) (ToolStatus, *remote) {
+	st := ToolStatus{Name: s.conf.toolName(d.name), Remote: d.name, Reason: v.reason, Changed: v.changed, Digest: d.digest, Hidden: d.hidden,
+		Description: d.description, Definition: d.canonical, Accepted: v.accepted, AcceptedAt: v.at}
+	switch {
+	case !s.conf.offers(d.name):
+		st.State, st.Reason, st.Changed = ToolExcluded, "not among the tools of its configuration", nil
+		return st, nil
+	case !v.ok:
+		st.State = ToolBlocked
+		return st, nil
+	}
+	t := old[st.Name]
+	if t == nil || t.digest != d.digest || t.name != d.name {
+		t = newRemote(s, d)
+		if _, err := tool.NewSet(t); err != nil {
+			st.State, st.Reason = ToolRefused, causeOf(err).Error()
+			return st, nil
+		}
+	}
+	st.State = ToolReady
+	return st, t
 }
 
 // causeOf returns the error within a *lathe.Error, or err itself.

@@ -68,11 +68,8 @@ type request struct {
 	sent    bool  // the server may have handled it
 	refused error // error of obtaining a token, or of a token that was not accepted
 
-	// Set by an HTTP answer that was not a success.
-	status    int           // of the last such answer
-	refusal   refusal       // meaning of status
-	after     time.Duration // the time to wait, for tooSoon
-	unhandled bool          // the status of the answer to the call's own message means that the server has not handled it
+	failedAnswer      // the last one
+	unhandled    bool // the status of the answer to the call's own message means that the server has not handled it
 
 	// Set by the answer.
 	result []byte // as received
@@ -81,6 +78,12 @@ type request struct {
 }
 
 type requestKey struct{}
+
+// requestOf returns the watched request to which ctx belongs, or nil.
+func requestOf(ctx context.Context) *request {
+	r, _ := ctx.Value(requestKey{}).(*request)
+	return r
+}
 
 // watch returns a context for a request whose raw result the tap stores. The caller must call forget afterwards.
 func (t *tap) watch(ctx context.Context, r *request) context.Context {
@@ -102,7 +105,7 @@ func (t *tap) forget(r *request) {
 // sent is called with each message before it is sent. It returns the watched request in the message, or nil if none exists. Other
 // messages may also have the context of a watched request: the GET that resumes its stream, and the notification that it is cancelled.
 func (t *tap) sent(ctx context.Context, msg []byte) *request {
-	r, _ := ctx.Value(requestKey{}).(*request)
+	r := requestOf(ctx)
 	if r == nil {
 		return nil
 	}
@@ -179,20 +182,19 @@ func (t *tap) isBusy() bool {
 	return len(t.pending) > 0
 }
 
-// answered records the HTTP status of a message that was not a success, and its meaning. carried is the request in the message, or nil:
-// only the request's own message shows whether the server has handled it. It returns the id of the watched request to which the message
-// belongs, or "".
-func (t *tap) answered(ctx context.Context, carried *request, status int, why refusal, after time.Duration) (id string) {
-	r, _ := ctx.Value(requestKey{}).(*request)
+// answered records an HTTP answer to a message. carried is the request in the message, or nil: only the request's own message shows whether
+// the server has handled it. It returns the id of the watched request to which the message belongs, or "".
+func (t *tap) answered(ctx context.Context, carried *request, failed failedAnswer) (id string) {
+	r := requestOf(ctx)
 	if r == nil {
 		return ""
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r.status, r.refusal, r.after = status, why, after
+	r.failedAnswer = failed
 	if r == carried {
-		r.sent = why != lostSession
-		r.unhandled = status >= 300 && status < 500 || status == http.StatusServiceUnavailable
+		r.sent = failed.refusal != lostSession
+		r.unhandled = failed.status >= 300 && failed.status < 500 || failed.status == http.StatusServiceUnavailable
 	}
 	return r.id
 }
@@ -215,14 +217,7 @@ func (t *tap) received(msg []byte) []byte {
 	}
 	id := rawjson.At(msg, "id")
 	if name := rawjson.At(msg, "method"); rawjson.Kind(name) == '"' {
-		switch method := rawjson.Text(name); {
-		case method == "notifications/progress":
-			t.progressed(rawjson.At(msg, "params"))
-		case method == "notifications/elicitation/complete":
-			t.visited(rawjson.TextAt(msg, "params", "elicitationId"))
-		case id != nil && method != "ping" && method != "elicitation/create":
-			t.asked()
-		}
+		t.receivedRequest(msg, rawjson.Text(name), id != nil)
 		return msg
 	}
 	if id == nil {
@@ -244,6 +239,18 @@ func (t *tap) received(msg []byte) []byte {
 		return decodable(msg, id)
 	}
 	return []byte(`{"jsonrpc":"2.0","id":` + r.id + `,"result":{"content":[]}}`)
+}
+
+// receivedRequest is called with a notification of the server or, if it expects a reply, with a request.
+func (t *tap) receivedRequest(msg []byte, method string, expectsReply bool) {
+	switch {
+	case method == "notifications/progress":
+		t.progressed(rawjson.At(msg, "params"))
+	case method == "notifications/elicitation/complete":
+		t.visited(rawjson.TextAt(msg, "params", "elicitationId"))
+	case expectsReply && method != "ping" && method != "elicitation/create":
+		t.asked()
+	}
 }
 
 // decodable returns a reply that the decoder accepts: the message, or an error in its place. The decoder would skip a reply that it cannot
@@ -366,7 +373,7 @@ var errBrokeOff = errors.New("the answer broke off")
 
 // lost records that the stream with the answer to a request has ended.
 func (t *tap) lost(ctx context.Context, err error) {
-	r, _ := ctx.Value(requestKey{}).(*request)
+	r := requestOf(ctx)
 	if r == nil {
 		return
 	}

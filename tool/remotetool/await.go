@@ -45,16 +45,16 @@ func (c *Catalogue) wake(key string) {
 // an unknown outcome remains unknown until no late result is accepted any more.
 func (c *Catalogue) await(ctx context.Context, row *remote.Call, woken <-chan struct{}) (*remote.Call, error) {
 	key, wait := row.Key, c.opts.Poll
-	var unknown time.Time // start of the state unknown
+	var unknown time.Time // when the state became unknown
 	for {
-		switch {
-		case row.State != remote.Unknown || row.Decided: // no late result can change it
-			if row.State.Ended() {
-				return row, nil
-			}
-		case unknown.IsZero():
+		mayGetLateResult := row.State == remote.Unknown && !row.Decided
+		if !mayGetLateResult && row.State.Ended() {
+			return row, nil
+		}
+		if mayGetLateResult && unknown.IsZero() {
 			unknown = time.Now()
-		case time.Since(unknown) >= c.opts.Late:
+		}
+		if mayGetLateResult && time.Since(unknown) >= c.opts.Late {
 			return c.queue.DecideCall(ctx, key)
 		}
 		select {

@@ -210,9 +210,9 @@ func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, workers
 				refuse(refused, w.ID, t.Name, "the worker "+workersOf[t.Name][0]+" serves it with another definition")
 				continue
 			}
-			o := known[definition]
-			if o == nil {
-				if o = c.known[definition]; o == nil {
+			if known[definition] == nil {
+				o := c.known[definition]
+				if o == nil {
 					o = newOffered(c, &t, definition)
 				}
 				if o.bad != "" {
@@ -253,7 +253,7 @@ func put(set *tool.Set, tools []lathe.Tool) (refused map[string]string) {
 
 // reason returns the text of the error within a *lathe.Error, at most 500 bytes.
 func reason(err error) string {
-	if e := (*lathe.Error)(nil); errors.As(err, &e) && e.Err != nil {
+	if e, ok := errors.AsType[*lathe.Error](err); ok && e.Err != nil {
 		err = e.Err
 	}
 	text := err.Error()

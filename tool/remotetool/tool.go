@@ -95,7 +95,7 @@ func (o *offered) CheckOutcome(ctx context.Context, m *lathe.CallMeta) (tool.Rec
 }
 
 func codeOf(err error) lathe.Code {
-	if f := (*tool.Failure)(nil); errors.As(err, &f) {
+	if f, ok := errors.AsType[*tool.Failure](err); ok {
 		return f.Code
 	}
 	return lathe.CodeOf(err)

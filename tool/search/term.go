@@ -37,30 +37,37 @@ func beginsWord(previous, r rune, rest string) bool {
 	return unicode.IsUpper(r) && (!unicode.IsUpper(previous) || unicode.IsLower(next))
 }
 
-// appendTerms appends the stem of a word, unless it is a stop word. Of characters without spaces, it appends each pair of neighbours, or the
-// only one.
+// appendTerms appends the terms of a word, whose characters are either all spaceless or none: the pairs of neighbours, or the stem of the word
+// unless it is a stop word.
 func appendTerms(terms []string, word string) []string {
+	if first, _ := utf8.DecodeRuneInString(word); isSpaceless(first) {
+		return appendPairs(terms, word)
+	}
 	var buf [maxTermBytes]byte
 	term := buf[:0]
+	for _, r := range word {
+		if lower := unicode.ToLower(r); len(term)+utf8.RuneLen(lower) <= maxTermBytes {
+			term = utf8.AppendRune(term, lower)
+		}
+	}
+	term = stem(term)
+	if stopWords[string(term)] {
+		return terms
+	}
+	return append(terms, string(term))
+}
+
+// appendPairs appends each pair of neighbouring characters, or the only character.
+func appendPairs(terms []string, word string) []string {
 	start := 0 // of the pair
 	for i, r := range word {
-		if !isSpaceless(r) {
-			if lower := unicode.ToLower(r); len(term)+utf8.RuneLen(lower) <= maxTermBytes {
-				term = utf8.AppendRune(term, lower)
-			}
-			continue
-		}
 		end := i + utf8.RuneLen(r)
 		if i > 0 || end == len(word) {
 			terms = append(terms, strings.Clone(word[start:end]))
 		}
 		start = i
 	}
-	term = stem(term)
-	if len(term) == 0 || stopWords[string(term)] {
-		return terms
-	}
-	return append(terms, string(term))
+	return terms
 }
 
 // isSpaceless reports whether r is a letter of a script without spaces between words.

@@ -96,26 +96,34 @@ var errNoAllocator = errors.New("the module exports neither cabi_realloc, nor ma
 
 // arena reads the address and the length of the module's arena.
 func (d *instanceState) arena(ctx context.Context, i *wasmrt.Instance) error {
-	var v [2]uint64
-	for n, name := range []string{arenaPtr, arenaLen} {
-		if g, ok := i.Global(name); ok {
-			v[n] = uint64(uint32(g))
-			continue
-		}
-		if _, fits := i.Module().Exports(name, noValues, i32); !fits {
-			return errNoAllocator
-		}
-		res, err := i.Invoke(ctx, name)
-		if err != nil {
-			return err
-		}
-		v[n] = uint64(wasmrt.Uint32(res[0]))
+	address, err := exportedValue(ctx, i, arenaPtr)
+	if err != nil {
+		return err
 	}
-	d.base, d.end = wasmrt.Align8(v[0]), v[0]+v[1]
-	if v[0] == 0 || d.end > uint64(i.Memory().Size()) {
+	length, err := exportedValue(ctx, i, arenaLen)
+	if err != nil {
+		return err
+	}
+	d.base, d.end = wasmrt.Align8(address), address+length
+	if address == 0 || d.end > uint64(i.Memory().Size()) {
 		return fault("the arena is not in memory")
 	}
 	return nil
+}
+
+// exportedValue returns the value of an exported global, or the result of the exported function with that name.
+func exportedValue(ctx context.Context, i *wasmrt.Instance, name string) (uint64, error) {
+	if g, ok := i.Global(name); ok {
+		return uint64(uint32(g)), nil
+	}
+	if _, fits := i.Module().Exports(name, noValues, i32); !fits {
+		return 0, errNoAllocator
+	}
+	res, err := i.Invoke(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	return uint64(wasmrt.Uint32(res[0])), nil
 }
 
 func fault(text string) error { return fmt.Errorf("%w: %s", tool.ErrGuestFault, text) }

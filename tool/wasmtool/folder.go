@@ -134,12 +134,7 @@ func (f *Folder) load(names []string) (map[string]*Tool, error) {
 	if len(errs) == 0 {
 		return next, nil
 	}
-	for name, t := range next {
-		if f.tools[name] != t {
-			errs = append(errs, t.Close())
-		}
-	}
-	return nil, errors.Join(errs...)
+	return nil, errors.Join(append(errs, f.closeNew(next))...)
 }
 
 func (f *Folder) read(name string) (*Tool, error) {
@@ -207,13 +202,13 @@ func readAtMost(file string, limit int64, what string) ([]byte, error) {
 func (f *Folder) List() []lathe.Tool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.listed()
+	return listed(f.tools)
 }
 
-func (f *Folder) listed() []lathe.Tool {
+func listed(tools map[string]*Tool) []lathe.Tool {
 	var out []lathe.Tool
-	for _, name := range slices.Sorted(maps.Keys(f.tools)) {
-		out = append(out, f.tools[name])
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		out = append(out, tools[name])
 	}
 	return out
 }
@@ -268,35 +263,34 @@ func (f *Folder) Reload(ctx context.Context, use func(origin string, tools []lat
 	if err != nil {
 		return false, err
 	}
-	same := len(next) == len(f.tools)
-	for name, t := range next {
-		same = same && f.tools[name] == t
-	}
-	if same {
+	if maps.Equal(next, f.tools) {
 		return false, nil
 	}
-	was := f.tools
-	if err = ready(ctx, next); err == nil && use != nil {
-		f.tools = next
-		err = use(Origin, f.listed())
+	err = ready(ctx, next)
+	if err == nil && use != nil {
+		err = use(Origin, listed(next))
 	}
 	if err != nil {
-		f.tools = was
-		errs := []error{err, gone}
-		for name, t := range next {
-			if was[name] != t {
-				errs = append(errs, t.Close())
-			}
-		}
-		return false, errors.Join(errs...)
+		return false, errors.Join(err, gone, f.closeNew(next))
 	}
-	f.tools = next
-	for name, t := range was {
+	for name, t := range f.tools {
 		if next[name] != t {
 			f.old = append(f.old, retired{t, time.Now()})
 		}
 	}
+	f.tools = next
 	return true, gone
+}
+
+// closeNew closes the tools that are not in use.
+func (f *Folder) closeNew(next map[string]*Tool) error {
+	var errs []error
+	for name, t := range next {
+		if f.tools[name] != t {
+			errs = append(errs, t.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // closeRetired closes the replaced tools whose retirement time has passed.

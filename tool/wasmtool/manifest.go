@@ -2,6 +2,7 @@ package wasmtool
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,30 +69,16 @@ type FileGrant struct {
 
 // A document is the YAML form of a manifest.
 type document struct {
-	Name         string    `yaml:"name"`
-	Description  string    `yaml:"description"`
-	Schema       yaml.Node `yaml:"schema"`
-	OutputSchema yaml.Node `yaml:"output_schema"`
-	Allowlist    []string  `yaml:"allowlist"`
-	Effect       string    `yaml:"effect"`
-	Export       string    `yaml:"export"`
-	SHA256       string    `yaml:"sha256"`
-	Limits       struct {
-		Timeout       string `yaml:"timeout"`
-		Concurrency   count  `yaml:"concurrency"`
-		OutputBytes   count  `yaml:"output_bytes"`
-		ModuleBytes   count  `yaml:"module_bytes"`
-		Functions     count  `yaml:"functions"`
-		FunctionBytes count  `yaml:"function_bytes"`
-		MemoryPages   count  `yaml:"memory_pages"`
-		TableElements count  `yaml:"table_elements"`
-		HostCalls     count  `yaml:"host_calls"`
-		StdoutBytes   count  `yaml:"stdout_bytes"`
-		FileBytes     count  `yaml:"file_bytes"`
-		OpenFiles     count  `yaml:"open_files"`
-		NewFiles      count  `yaml:"new_files"`
-	} `yaml:"limits"`
-	Grants struct {
+	Name         string         `yaml:"name"`
+	Description  string         `yaml:"description"`
+	Schema       yaml.Node      `yaml:"schema"`
+	OutputSchema yaml.Node      `yaml:"output_schema"`
+	Allowlist    []string       `yaml:"allowlist"`
+	Effect       string         `yaml:"effect"`
+	Export       string         `yaml:"export"`
+	SHA256       string         `yaml:"sha256"`
+	Limits       documentLimits `yaml:"limits"`
+	Grants       struct {
 		Clock  bool `yaml:"clock"`
 		Random bool `yaml:"random"`
 		Files  []struct {
@@ -100,6 +87,23 @@ type document struct {
 			Write bool   `yaml:"write"`
 		} `yaml:"files"`
 	} `yaml:"grants"`
+}
+
+// documentLimits is the YAML form of Limits. A limit that is not set is 0.
+type documentLimits struct {
+	Timeout       string `yaml:"timeout"`
+	Concurrency   count  `yaml:"concurrency"`
+	OutputBytes   count  `yaml:"output_bytes"`
+	ModuleBytes   count  `yaml:"module_bytes"`
+	Functions     count  `yaml:"functions"`
+	FunctionBytes count  `yaml:"function_bytes"`
+	MemoryPages   count  `yaml:"memory_pages"`
+	TableElements count  `yaml:"table_elements"`
+	HostCalls     count  `yaml:"host_calls"`
+	StdoutBytes   count  `yaml:"stdout_bytes"`
+	FileBytes     count  `yaml:"file_bytes"`
+	OpenFiles     count  `yaml:"open_files"`
+	NewFiles      count  `yaml:"new_files"`
 }
 
 // maxManifest is the maximum size of a manifest, in bytes, and maxCount the maximum of each number in it.
@@ -147,12 +151,9 @@ func parseManifest(text []byte) (*Manifest, error) {
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one document in the manifest")
 	}
-	m := &Manifest{Name: d.Name, Description: d.Description, Allowlist: d.Allowlist, Export: d.Export, SHA256: d.SHA256}
+	m := &Manifest{Name: d.Name, Description: d.Description, Allowlist: d.Allowlist, Export: cmp.Or(d.Export, "tool"), SHA256: d.SHA256}
 	effect, known := effects[d.Effect]
 	m.Effect = effect
-	if m.Export == "" {
-		m.Export = "tool"
-	}
 	var err error
 	switch {
 	case m.Name == "":
@@ -172,26 +173,8 @@ func parseManifest(text []byte) (*Manifest, error) {
 	if m.OutputSchema, err = schemaJSON(&d.OutputSchema); err != nil {
 		return nil, fmt.Errorf("output_schema: %w", err)
 	}
-	l := &d.Limits
-	m.Limits = Limits{Concurrency: int(l.Concurrency), OutputBytes: int(l.OutputBytes), ModuleBytes: int(l.ModuleBytes),
-		Functions: int(l.Functions), FunctionBytes: int(l.FunctionBytes), MemoryPages: int(l.MemoryPages), TableElements: int(l.TableElements),
-		HostCalls: int(l.HostCalls), StdoutBytes: int(l.StdoutBytes), FileBytes: int(l.FileBytes), OpenFiles: int(l.OpenFiles), NewFiles: int(l.NewFiles)}
-	if m.Limits.Concurrency == 0 {
-		m.Limits.Concurrency = defaultConcurrency
-	}
-	if l.Timeout != "" {
-		if m.Limits.Timeout, err = time.ParseDuration(l.Timeout); err != nil || m.Limits.Timeout <= 0 {
-			return nil, errors.New("limits.timeout: want a duration such as 500ms or 10s")
-		}
-	}
-	if m.Limits.MemoryPages > 65_535 {
-		return nil, errors.New("limits.memory_pages: at most 65535")
-	}
-	if m.Limits.OutputBytes == 0 {
-		m.Limits.OutputBytes = 64 << 10
-	}
-	if m.Limits.ModuleBytes == 0 {
-		m.Limits.ModuleBytes = 16 << 20
+	if m.Limits, err = d.Limits.read(); err != nil {
+		return nil, err
 	}
 	m.Grants.Clock, m.Grants.Random = d.Grants.Clock, d.Grants.Random
 	for i, f := range d.Grants.Files {
@@ -204,6 +187,24 @@ func parseManifest(text []byte) (*Manifest, error) {
 		m.Grants.Files = append(m.Grants.Files, FileGrant(f))
 	}
 	return m, nil
+}
+
+// read returns the limits, with the defaults of those that this package applies itself.
+func (l *documentLimits) read() (Limits, error) {
+	out := Limits{Concurrency: cmp.Or(int(l.Concurrency), defaultConcurrency), OutputBytes: cmp.Or(int(l.OutputBytes), 64<<10),
+		ModuleBytes: cmp.Or(int(l.ModuleBytes), 16<<20), Functions: int(l.Functions), FunctionBytes: int(l.FunctionBytes),
+		MemoryPages: int(l.MemoryPages), TableElements: int(l.TableElements), HostCalls: int(l.HostCalls), StdoutBytes: int(l.StdoutBytes),
+		FileBytes: int(l.FileBytes), OpenFiles: int(l.OpenFiles), NewFiles: int(l.NewFiles)}
+	if l.Timeout != "" {
+		var err error
+		if out.Timeout, err = time.ParseDuration(l.Timeout); err != nil || out.Timeout <= 0 {
+			return out, errors.New("limits.timeout: want a duration such as 500ms or 10s")
+		}
+	}
+	if out.MemoryPages > 65_535 {
+		return out, errors.New("limits.memory_pages: at most 65535")
+	}
+	return out, nil
 }
 
 var unknownField = lazy.Regexp(`field (\S+) not found in type \S+`)

@@ -64,8 +64,8 @@ func (m *clientAbilities) Can(q tool.Question) bool {
 	return m.can[capabilityOf(q)]
 }
 
-// check returns an error if the client lacks the capability for one of the questions, and records that capability as missing.
-func (m *clientAbilities) check(questions map[string]tool.Question) error {
+// require returns an error if the client lacks the capability for one of the questions, and records that capability as missing.
+func (m *clientAbilities) require(questions map[string]tool.Question) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var err error
@@ -89,8 +89,8 @@ func (m *clientAbilities) check(questions map[string]tool.Question) error {
 	return err
 }
 
-// lacks returns the JSON-RPC error that lists the capabilities recorded as missing, or nil if none exist.
-func (m *clientAbilities) lacks() error {
+// missingError returns the JSON-RPC error that lists the capabilities recorded as missing, or nil if none exist.
+func (m *clientAbilities) missingError() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.missing) == 0 {
@@ -112,7 +112,7 @@ type sessionAsker struct {
 
 // Ask implements tool.Asker.
 func (a *sessionAsker) Ask(ctx context.Context, questions map[string]tool.Question) (map[string]tool.Answer, error) {
-	if err := a.check(questions); err != nil {
+	if err := a.require(questions); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.t.s.opts.AskTimeout)
@@ -120,7 +120,7 @@ func (a *sessionAsker) Ask(ctx context.Context, questions map[string]tool.Questi
 	out := map[string]tool.Answer{}
 	for _, name := range slices.Sorted(maps.Keys(questions)) {
 		q := questions[name]
-		res, err := a.one(ctx, q)
+		res, err := a.request(ctx, q)
 		if err != nil {
 			return nil, fmt.Errorf("mcp: asking the client: %w", err)
 		}
@@ -135,7 +135,7 @@ func (a *sessionAsker) Ask(ctx context.Context, questions map[string]tool.Questi
 
 var errAnswer = lathe.CodeUnavailable.Errorf("mcp: ask", "the client's answer does not fit the question")
 
-func (a *sessionAsker) one(ctx context.Context, q tool.Question) (mcp.InputResponse, error) {
+func (a *sessionAsker) request(ctx context.Context, q tool.Question) (mcp.InputResponse, error) {
 	switch p := requestOf(q).(type) {
 	case *mcp.ElicitParams:
 		return a.session.Elicit(ctx, p)
@@ -194,11 +194,10 @@ func answerOf(q tool.Question, res mcp.InputResponse) (tool.Answer, bool) {
 // personAnswer converts a response to a form or, if f is nil, to a link. It returns false if the response does not match the schema of the
 // form.
 func personAnswer(f *tool.Form, r *mcp.ElicitResult) (tool.Answer, bool) {
-	switch r.Action {
-	case "decline", "cancel":
+	if r.Action == "decline" || r.Action == "cancel" {
 		return tool.Answer{Refused: r.Action}, true
-	case "accept":
-	default:
+	}
+	if r.Action != "accept" {
 		return tool.Answer{}, false
 	}
 	if f == nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"math"
 	"net/http"
 	"slices"
@@ -39,38 +38,53 @@ func inspectBatch(b []byte, protocol string) (messages [][]byte, refused []byte)
 	case err != nil:
 		return nil, unreadable(b, err).append(nil)
 	}
-	reasons := make([]*refusal, len(messages)) // why a message is refused; nil: it is valid
-	ids := make([]string, len(messages))       // ids of requests; "": a response or a notification
+	all := make([]batched, len(messages))
 	seen := map[string]bool{}
-	valid := true
 	for i, text := range messages {
-		m, reason := inspect(text)
-		if reason == nil && m.method == "" {
-			continue // a response: its id is that of a request of the server
-		}
-		if reason == nil && m.method == "initialize" {
-			reason = invalid(m.id, "initialize stands alone, not in a batch")
-		}
-		if reason == nil && m.id != "" && seen[spelled(m.id)] {
-			reason = invalid(m.id, "two requests of the batch have one id")
-		}
-		seen[spelled(m.id)] = true
-		valid = valid && reason == nil
-		reasons[i], ids[i] = reason, m.id
+		all[i] = inspectBatched(text, seen)
 	}
-	if valid {
-		return messages, nil
+	if slices.ContainsFunc(all, func(m batched) bool { return m.fault != nil }) {
+		return nil, refuseBatch(all)
 	}
+	return messages, nil
+}
+
+// A batched is a message of a batch.
+type batched struct {
+	id    string   // of a request, as JSON text; "": a response or a notification
+	fault *refusal // nil: the message is valid
+}
+
+// inspectBatched checks one message. seen are the ids of the messages before it, to which it adds its own.
+func inspectBatched(text []byte, seen map[string]bool) batched {
+	m, fault := inspect(text)
+	if fault == nil && m.method == "" {
+		return batched{} // a response: its id is that of a request of the server
+	}
+	id := spelled(m.id)
+	isSecond := m.id != "" && seen[id]
+	seen[id] = true
+	if fault == nil && m.method == "initialize" {
+		fault = invalid(m.id, "initialize stands alone, not in a batch")
+	}
+	if fault == nil && isSecond {
+		fault = invalid(m.id, "two requests of the batch have one id")
+	}
+	return batched{m.id, fault}
+}
+
+// refuseBatch returns the response to a batch of which at least one message is not valid.
+func refuseBatch(all []batched) []byte {
 	var responses [][]byte
-	for i, reason := range reasons {
-		if reason == nil && ids[i] != "" {
-			reason = invalid(ids[i], "nothing of the batch was done: another message of it cannot be used")
+	for _, m := range all {
+		if m.fault == nil && m.id != "" {
+			m.fault = invalid(m.id, "nothing of the batch was done: another message of it cannot be used")
 		}
-		if reason != nil {
-			responses = append(responses, reason.append(nil))
+		if m.fault != nil {
+			responses = append(responses, m.fault.append(nil))
 		}
 	}
-	return nil, array(responses)
+	return array(responses)
 }
 
 // array returns a JSON array of the elements.
@@ -86,46 +100,48 @@ func spelled(id string) string {
 	return id
 }
 
-// postBatch serves a batch over HTTP: it refuses the batch or passes it to the session handler. charge counts further requests of the key;
-// if they exceed its rate, it returns the time to wait and false. It is nil if requests are not limited.
+// postBatch serves a batch over HTTP: it refuses the batch or passes it to the session handler. charge is [HTTPOptions].Charge.
 func (s *Server) postBatch(w *patientWriter, r *http.Request, t *tenant, body []byte, charge func(context.Context, int) (time.Duration, bool)) {
-	id, version := r.Header.Get(headerSession), r.Header.Get(headerVersion)
-	session, known := t.sessionNamed(id)
-	// The protocol version is that of the session, unless the header names another one. A header alone does not permit batches: without a
-	// session, batchEra in the header leaves the version unknown.
-	protocol := ""
-	if known {
-		protocol = session.protocol()
+	id := r.Header.Get(headerSession)
+	session := t.sessionNamed(id)
+	if id != "" && session == nil {
+		passOn(t.stateful, w, r, body) // it answers that there is no such session
+		return
 	}
-	if version != "" && version != batchEra {
-		protocol = version
+	messages, refused := inspectBatch(body, batchProtocol(session, r.Header.Get(headerVersion)))
+	if refused != nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write(refused) // the client may have left
+		return
 	}
-	if known || id == "" { // else the session handler answers that there is no such session
-		messages, refused := inspectBatch(body, protocol)
-		if refused != nil {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write(refused) // the client may have left
+	messages = slices.DeleteFunc(messages, isIgnored)
+	if len(messages) == 0 {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	further := len(messages) - 1 // the request itself was charged
+	if further > 0 && charge != nil {
+		if wait, ok := charge(r.Context(), further); !ok {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+			answer(w, http.StatusTooManyRequests, &refusal{code: codeBusy, text: "the key may not make so many requests: each message of a batch counts"})
 			return
 		}
-		messages = slices.DeleteFunc(messages, isIgnored)
-		if len(messages) == 0 {
-			w.WriteHeader(http.StatusAccepted)
-			return
-		}
-		further := len(messages) - 1 // the request itself was charged
-		if further > 0 && charge != nil {
-			if wait, ok := charge(r.Context(), further); !ok {
-				w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-				answer(w, http.StatusTooManyRequests, &refusal{code: codeBusy, text: "the key may not make so many requests: each message of a batch counts"})
-				return
-			}
-		}
-		body = array(messages) // without the notifications that the server ignores
-		t.sync()               // the session handler uses the tools that are registered with the SDK
 	}
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	t.stateful.ServeHTTP(w, r)
+	t.sync() // the session handler uses the tools that are registered with the SDK
+	passOn(t.stateful, w, r, array(messages))
+}
+
+// batchProtocol returns the protocol version of a batch: that of the session, which may be nil, unless the header names another one. A header
+// alone does not permit batches: without a session, batchEra in the header leaves the version unknown.
+func batchProtocol(session *clientSession, header string) string {
+	switch {
+	case header != "" && header != batchEra:
+		return header
+	case session != nil:
+		return session.protocol()
+	}
+	return ""
 }
 
 // isIgnored reports whether a message that passed inspect is a notification that the server ignores.

@@ -13,39 +13,37 @@ import (
 
 // callTool handles tools/call: it executes the call with the runner, and returns its result, a question for the client or a task.
 func (t *tenant) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
-	p := req.Params
-	round := round{session: req.Session, token: p.GetProgressToken(), caps: req.ClientCapabilities(), answers: p.InputResponses}
-	protocol := protocolOf(req.ProtocolVersion(), p.Meta)
-	rule, able := t.s.opts.Tasks.Rules[p.Name], t.s.opts.Tasks.After > 0 && modernVersion(protocol) && knowsTasks(round.caps)
-	round.tasks, round.atOnce = able, able && rule.AtOnce
-	if rule.Required && !able && t.offer(p.Name) != nil {
+	p, protocol := req.Params, protocolOf(req.ProtocolVersion(), req.Params.Meta)
+	r := round{session: req.Session, token: p.GetProgressToken(), caps: req.ClientCapabilities(), answers: p.InputResponses}
+	spec, rule := t.offer(p.Name), t.s.opts.Tasks.Rules[p.Name]
+	if t.s.opts.Tasks.After > 0 && modernVersion(protocol) && knowsTasks(r.caps) {
+		r.tasks = rule.use()
+	} else if rule.Required && spec != nil {
 		return nil, errNoTasks()
 	}
+	hash := fingerprint("tools/call", p.Name, p.Arguments)
 	if p.RequestState != "" {
-		return t.resume(ctx, p.RequestState, fingerprint("tools/call", p.Name, p.Arguments), &round)
+		return t.resume(ctx, p.RequestState, hash, &r)
 	}
-	runnerRef := t.s.runners.begin()
-	e := &runnerCall{t: t, v: t.sessionOf(req.Session), protocol: protocol, runnerRef: runnerRef, runner: runnerRef.runner, settings: runnerRef.runner.Settings(),
-		call: lathe.ToolCall{Name: p.Name, Arguments: string(p.Arguments)}}
-	spec := t.offer(p.Name)
-	typed := spec != nil && showsOutput(spec, &e.settings)
-	if typed {
-		e.settings.OversizeOutput = lathe.OversizeError // a truncated object is not valid JSON
-	}
+	rc := newCall(t, req.Session, protocol, p.Name, p.Arguments)
 	switch {
-	case e.settings.ToolUseMode == lathe.ModeDisabled:
-		e.refuse = lathe.CodePolicyDenied
+	case rc.settings.ToolUseMode == lathe.ModeDisabled:
+		rc.refuse = lathe.CodePolicyDenied
 	case t.elsewhere(p.Name):
-		e.refuse = lathe.CodeUnknownTool
+		rc.refuse = lathe.CodeUnknownTool
 	}
-	if spec == nil || e.refuse != "" { // the call is refused immediately, and a task would hide the error
-		round.tasks, round.atOnce = false, false
+	if spec == nil || rc.refuse != "" { // the call is refused immediately, and a task would hide the error
+		r.tasks = noTask
 	}
-	return send(ctx, e, fingerprint("tools/call", p.Name, p.Arguments), &round, toolAsks, func(_ context.Context, r *lathe.ToolResult) (mcp.Result, error) {
-		if r.Code == lathe.CodeUnknownTool {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool", Data: json.RawMessage(r.Content)}
+	typed := spec != nil && showsOutput(spec, &rc.settings)
+	if typed {
+		rc.settings.OversizeOutput = lathe.OversizeError // a truncated object is not valid JSON
+	}
+	return send(ctx, rc, hash, &r, toolAsks, func(_ context.Context, result *lathe.ToolResult) (mcp.Result, error) {
+		if result.Code == lathe.CodeUnknownTool {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool", Data: json.RawMessage(result.Content)}
 		}
-		return resultOf(r, typed, protocol), nil
+		return resultOf(result, typed, protocol), nil
 	})
 }
 

@@ -27,15 +27,14 @@ type tenantCatalog struct {
 
 // catalogCall returns a runnerCall for a resource or a prompt. The caller must call its run or its end.
 func (t *tenantCatalog) catalogCall(session *mcp.ServerSession, protocol, name string, args []byte) *runnerCall {
-	runnerRef := t.s.runners.begin()
-	e := &runnerCall{t: t.tenant, v: t.sessionOf(session), protocol: protocol, runnerRef: runnerRef, settings: runnerRef.runner.Settings(), call: lathe.ToolCall{Name: name, Arguments: string(args)}}
+	rc := newCall(t.tenant, session, protocol, name, args)
 	set := t.s.offer.Load().set
-	if set == nil || e.settings.ToolUseMode == lathe.ModeDisabled {
-		e.refuse = lathe.CodeUnknownTool
+	if set == nil || rc.settings.ToolUseMode == lathe.ModeDisabled {
+		rc.refuse = lathe.CodeUnknownTool
 	}
-	e.runner = runnerRef.runner.Over(set)
-	e.settings.OversizeOutput = lathe.OversizeError
-	return e
+	rc.runner = rc.runner.Over(set)
+	rc.settings.OversizeOutput = lathe.OversizeError
+	return rc
 }
 
 // read reads a resource with the runner. It returns the protocol error for a resource that does not exist or that the caller may not see.
@@ -52,13 +51,13 @@ func (t *tenantCatalog) read(ctx context.Context, session *mcp.ServerSession, pr
 	if err != nil {
 		return nil, err
 	}
-	e := t.catalogCall(session, protocol, r.spec.Name, args)
-	e.output = 6*r.MaxBytes + 4<<10 // as JSON, in which a byte may become six
-	e.client.set(ctx, session, token)
+	rc := t.catalogCall(session, protocol, r.spec.Name, args)
+	rc.output = 6*r.MaxBytes + 4<<10 // as JSON, in which a byte may become six
+	rc.client.set(ctx, session, token)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(e.v.ctx, cancel)() // the end of the session ends its calls
-	got := e.run(ctx, transportOf(ctx))
+	defer context.AfterFunc(rc.session.ctx, cancel)() // the end of the session ends its calls
+	got := rc.run(ctx, transportOf(ctx))
 	switch {
 	case got.Code == lathe.CodeUnknownTool, got.Code == lathe.CodeInvalidArguments:
 		return nil, mcp.ResourceNotFoundError(uri)

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -41,27 +42,35 @@ func (t *tenantCatalog) values(ref *mcp.CompleteReference, argument string) ([]s
 	for _, item := range t.readables {
 		switch item := item.(type) {
 		case *prompt:
-			if ref.Type != "ref/prompt" || item.Name != ref.Name {
-				continue
-			}
-			for _, a := range item.Arguments {
-				if a.Name == argument {
-					return a.Values, true
-				}
+			if ref.Type == "ref/prompt" && item.Name == ref.Name {
+				return item.values(argument)
 			}
 		case *resource:
-			if ref.Type != "ref/resource" || item.URI != ref.URI && (item.Files == nil || item.URI+"{+path}" != ref.URI) {
-				continue
-			}
-			for _, name := range item.parts {
-				if name == argument {
-					return item.Values[name], true
-				}
-			}
-			if item.Files != nil && argument == "path" {
-				return nil, true
+			if ref.Type == "ref/resource" && item.matches(ref.URI) {
+				return item.values(argument)
 			}
 		}
 	}
 	return nil, false
+}
+
+func (p *prompt) values(argument string) ([]string, bool) {
+	for _, a := range p.Arguments {
+		if a.Name == argument {
+			return a.Values, true
+		}
+	}
+	return nil, false
+}
+
+// matches reports whether a client that completes a part means this resource: clients know files by their template.
+func (r *resource) matches(uri string) bool {
+	return uri == r.URI || r.Files != nil && uri == r.URI+"{+path}"
+}
+
+func (r *resource) values(part string) ([]string, bool) {
+	if r.Files != nil {
+		return nil, part == "path" // the paths of files are not suggested
+	}
+	return r.Values[part], slices.Contains(r.parts, part)
 }

@@ -21,18 +21,10 @@ func definition(spec *lathe.ToolSpec, settings *lathe.Settings) *mcp.Tool {
 }
 
 func annotations(spec *lathe.ToolSpec) *mcp.ToolAnnotations {
-	yes, no := true, false
-	h := &mcp.ToolAnnotations{}
-	switch spec.Effect {
-	case lathe.ReadOnly:
-		h.ReadOnlyHint, h.IdempotentHint, h.DestructiveHint = true, true, &no
-	case lathe.Idempotent:
-		h.IdempotentHint, h.DestructiveHint = true, &yes
-	default: // the tool writes
-		h.DestructiveHint = &yes
-	}
+	readOnly := spec.Effect == lathe.ReadOnly
+	h := &mcp.ToolAnnotations{ReadOnlyHint: readOnly, IdempotentHint: readOnly || spec.Effect == lathe.Idempotent, DestructiveHint: new(!readOnly)}
 	if slices.Contains(spec.Labels, lathe.LabelCanExfiltrate) || slices.Contains(spec.Labels, lathe.LabelReadsUntrusted) {
-		h.OpenWorldHint = &yes
+		h.OpenWorldHint = new(true)
 	}
 	return h
 }

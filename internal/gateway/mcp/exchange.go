@@ -17,22 +17,24 @@ import (
 // An exchange is a runnerCall whose tool may ask the client questions, as protocol version 2026-07-28 defines it: a question is returned as
 // the result of the request, and the client repeats its request with the answers. The tool runs once and blocks between the requests. The
 // requestState that the client receives is a random text, valid for one more request of the same caller with the same arguments.
+//
+// The tool runs on a goroutine of its own, which sends questions to asks and the result to done. A request receives them: the open one, or
+// the next one that takes a parked exchange by unpark. If the exchange is a task, the requests about the task do, one at a time.
 type exchange struct {
 	clientAbilities
-	e      *runnerCall
-	print  [32]byte
+	rc     *runnerCall
+	hash   [32]byte        // hash of the request
 	ctx    context.Context // context of the runnerCall; it outlives the requests
 	cancel context.CancelFunc
 	asks   chan *asking
 	done   chan lathe.ToolResult
 	shape  shape
 	finish finish
+	open   *asking // the questions that were received and are not answered; nil: none
 
-	// Used by the goroutine of the open request, and by no goroutine while the exchange is parked.
-	given mcp.InputResponseMap
-	open  *asking
+	// Set by park. The lock of the tenant guards them.
+	state string // requestState
 	timer *time.Timer
-	state string // requestState while the exchange is parked
 }
 
 // A finish converts the result of a runnerCall to the protocol result of the open request.
@@ -44,14 +46,13 @@ type shape func(requests mcp.InputRequestMap, state string) (mcp.Result, error)
 // A round is one HTTP request of an exchange, of which there may be several.
 type round struct {
 	session *mcp.ServerSession
-	token   any
+	token   any // progress token; nil: none
 	caps    *mcp.ClientCapabilities
 	answers mcp.InputResponseMap
-	tasks   bool // the request may be answered by a task
-	atOnce  bool // answer with a task immediately, unless the number of tasks is at its limit
+	tasks   taskUse
 }
 
-// asking contains the questions for whose answers a tool waits, and the answers.
+// An asking contains the questions for whose answers a tool waits. A request sets answers and err before it closes ready.
 type asking struct {
 	questions map[string]tool.Question
 	answers   map[string]tool.Answer
@@ -70,24 +71,25 @@ func fingerprint(method, name string, args []byte) [32]byte {
 }
 
 // send executes the runnerCall. It returns the result that end makes of the tool result, or a question for the client, or a task.
-func send(ctx context.Context, e *runnerCall, print [32]byte, r *round, s shape, end finish) (mcp.Result, error) {
-	e.client.set(ctx, r.session, r.token)
+func send(ctx context.Context, rc *runnerCall, hash [32]byte, r *round, s shape, end finish) (mcp.Result, error) {
+	rc.client.set(ctx, r.session, r.token)
 	can, transport := abilities(r.caps), transportOf(ctx)
-	modern := modernVersion(e.protocol)
-	if modern && (r.tasks || can[capForm] || can[capLink] || can[capSample] || can[capRoots]) {
-		x := &exchange{clientAbilities: clientAbilities{can: can}, e: e, print: print, asks: make(chan *asking), done: make(chan lathe.ToolResult, 1),
-			shape: s, finish: end, given: r.answers}
-		e.asker = x
+	modern := modernVersion(rc.protocol)
+	canAsk := can[capForm] || can[capLink] || can[capSample] || can[capRoots]
+	if modern && (canAsk || r.tasks != noTask) {
+		x := &exchange{clientAbilities: clientAbilities{can: can}, rc: rc, hash: hash, asks: make(chan *asking), done: make(chan lathe.ToolResult, 1),
+			shape: s, finish: end}
+		rc.asker = x
 		return x.begin(ctx, transport, r)
 	}
-	a := &sessionAsker{clientAbilities: clientAbilities{can: can}, session: r.session, t: e.t}
-	e.asker = a
+	a := &sessionAsker{clientAbilities: clientAbilities{can: can}, session: r.session, t: rc.t}
+	rc.asker = a
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(e.v.ctx, cancel)() // the end of the session ends its calls
-	result := e.run(ctx, transport)
+	defer context.AfterFunc(rc.session.ctx, cancel)() // the end of the session ends its calls
+	result := rc.run(ctx, transport)
 	if result.IsError && modern {
-		if err := a.lacks(); err != nil {
+		if err := a.missingError(); err != nil {
 			return nil, err
 		}
 	}
@@ -96,19 +98,19 @@ func send(ctx context.Context, e *runnerCall, print [32]byte, r *round, s shape,
 
 // begin starts the runnerCall in its own goroutine, and serves the request that caused it.
 func (x *exchange) begin(ctx context.Context, transport string, first *round) (mcp.Result, error) {
-	s := x.e.t.s
+	s := x.rc.t.s
 	x.ctx, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	ok := s.apart(func() {
 		defer x.cancel()
-		defer context.AfterFunc(x.e.v.ctx, x.cancel)()
-		x.done <- x.e.run(x.ctx, transport)
-		x.e.t.forget(x)
+		defer context.AfterFunc(x.rc.session.ctx, x.cancel)()
+		x.done <- x.rc.run(x.ctx, transport)
+		x.rc.t.forget(x)
 	})
 	if !ok {
-		x.e.end()
+		x.rc.end()
 		return nil, notNow("the server is about to end")
 	}
-	if first.atOnce {
+	if first.tasks == taskAtOnce {
 		if res, ok := x.becomeTask(); ok {
 			return res, nil
 		}
@@ -119,8 +121,8 @@ func (x *exchange) begin(ctx context.Context, transport string, first *round) (m
 // serve waits until the runnerCall ends, asks a question that the client has not answered, or takes so long that it becomes a task.
 func (x *exchange) serve(ctx context.Context, r *round) (mcp.Result, error) {
 	var long <-chan time.Time
-	if r.tasks {
-		long = time.After(x.e.t.s.opts.Tasks.After)
+	if r.tasks != noTask {
+		long = time.After(x.rc.t.s.opts.Tasks.After)
 	}
 	for {
 		select {
@@ -128,23 +130,22 @@ func (x *exchange) serve(ctx context.Context, r *round) (mcp.Result, error) {
 			if res, ok := x.becomeTask(); ok {
 				return res, nil
 			}
-		case a := <-x.asks:
-			x.open = a
-			if x.deliverAnswers() {
+		case x.open = <-x.asks:
+			if x.deliverAnswers(r.answers) {
 				continue
 			}
 			res, err := x.park()
 			if err == nil {
 				return res, nil
 			}
-			a.err, x.open = err, nil
-			close(a.ready)
-		case r := <-x.done:
-			return x.end(ctx, &r)
+			x.open.err = err
+			x.resumeTool()
+		case result := <-x.done:
+			return x.end(ctx, &result)
 		case <-ctx.Done(): // closing the request cancels the call
 			x.cancel()
-			r := <-x.done
-			return x.finish(ctx, &r)
+			result := <-x.done
+			return x.finish(ctx, &result)
 		}
 	}
 }
@@ -152,30 +153,47 @@ func (x *exchange) serve(ctx context.Context, r *round) (mcp.Result, error) {
 // end returns the protocol result of a tool result, or the error for missing capabilities of the client.
 func (x *exchange) end(ctx context.Context, r *lathe.ToolResult) (mcp.Result, error) {
 	if r.IsError {
-		if err := x.lacks(); err != nil {
+		if err := x.missingError(); err != nil {
 			return nil, err
 		}
 	}
 	return x.finish(ctx, r)
 }
 
-// deliverAnswers passes the client's answers to the tool if all open questions are answered; it returns false if they are not.
-func (x *exchange) deliverAnswers() bool {
+// deliverAnswers adds the given answers to the open questions. If all of them are answered, it passes the answers to the tool and returns
+// true.
+func (x *exchange) deliverAnswers(given mcp.InputResponseMap) bool {
 	a := x.open
 	for name, q := range a.questions {
 		if _, ok := a.answers[name]; ok {
 			continue
 		}
-		if answer, ok := answerOf(q, x.given[name]); ok {
+		if answer, ok := answerOf(q, given[name]); ok {
 			a.answers[name] = answer
 		}
 	}
 	if len(a.answers) < len(a.questions) {
 		return false
 	}
-	x.open = nil
-	close(a.ready)
+	x.resumeTool()
 	return true
+}
+
+// resumeTool ends the wait of the tool for the open questions.
+func (x *exchange) resumeTool() {
+	close(x.open.ready)
+	x.open = nil
+}
+
+// receiveQuestions sets open to the questions that the tool has asked, if there are any. It does not wait for the tool.
+func (x *exchange) receiveQuestions() {
+	if x.open != nil {
+		return
+	}
+	select {
+	case x.open = <-x.asks:
+	default:
+	}
 }
 
 // unanswered returns the open questions that the client has not answered.
@@ -191,14 +209,14 @@ func (x *exchange) unanswered() mcp.InputRequestMap {
 
 // park stores the exchange until the client repeats its request, and returns the result that asks the open questions.
 func (x *exchange) park() (mcp.Result, error) {
-	t := x.e.t
+	t := x.rc.t
 	requests := x.unanswered()
 	state := rand.Text()
 	res, err := x.shape(requests, state)
 	if err != nil {
 		return nil, err
 	}
-	x.e.client.detach()
+	x.rc.client.detach()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.s.asking.Add(1) > int64(t.s.opts.MaxAsking) {
@@ -236,37 +254,36 @@ func (t *tenant) forget(x *exchange) {
 }
 
 // resume continues the parked exchange with that state: it passes on the client's answers and serves the request.
-func (t *tenant) resume(ctx context.Context, state string, print [32]byte, r *round) (mcp.Result, error) {
+func (t *tenant) resume(ctx context.Context, state string, hash [32]byte, r *round) (mcp.Result, error) {
 	t.mu.Lock()
 	x := t.parked[state]
 	t.mu.Unlock()
-	if x == nil || x.print != print || t.unpark(state) == nil {
+	if x == nil || x.hash != hash || t.unpark(state) == nil {
 		return nil, invalidParams("no such requestState of this request: make the request anew without it")
 	}
 	x.mu.Lock()
 	x.can = abilities(r.caps)
 	x.mu.Unlock()
-	x.given = maps.Clone(r.answers)
-	x.e.client.set(ctx, r.session, r.token)
+	x.rc.client.set(ctx, r.session, r.token)
 	select {
 	case result := <-x.done:
 		return x.end(ctx, &result)
 	default:
 	}
-	if !x.deliverAnswers() {
-		res, err := x.park()
-		if err != nil {
-			x.cancel()
-			return nil, notNow("too many calls wait for their clients")
-		}
-		return res, nil
+	if x.deliverAnswers(r.answers) {
+		return x.serve(ctx, r)
 	}
-	return x.serve(ctx, r)
+	res, err := x.park()
+	if err != nil {
+		x.cancel()
+		return nil, notNow("too many calls wait for their clients")
+	}
+	return res, nil
 }
 
 // Ask implements tool.Asker.
 func (x *exchange) Ask(ctx context.Context, questions map[string]tool.Question) (map[string]tool.Answer, error) {
-	if err := x.check(questions); err != nil {
+	if err := x.require(questions); err != nil {
 		return nil, err
 	}
 	a := &asking{questions: maps.Clone(questions), answers: map[string]tool.Answer{}, ready: make(chan struct{})}

@@ -102,21 +102,17 @@ func (r *resource) file(uri string) (*lathe.Blob, error) {
 func (r *resource) list() (out []*mcp.Resource) {
 	walked := 0
 	_ = fs.WalkDir(r.Files, ".", func(name string, d fs.DirEntry, err error) error {
-		walked++
-		switch {
-		case walked > maxWalked || len(out) >= maxFiles:
+		if walked++; walked > maxWalked || len(out) >= maxFiles {
 			return fs.SkipAll
-		case err != nil:
+		}
+		hidden := name != "." && strings.HasPrefix(path.Base(name), ".")
+		if err != nil || hidden {
 			if d != nil && d.IsDir() {
-				return fs.SkipDir // a directory that cannot be read is not listed
-			}
-			return nil
-		case name != "." && strings.HasPrefix(path.Base(name), "."):
-			if d.IsDir() {
 				return fs.SkipDir
 			}
-			return nil
-		case d.IsDir() || !r.offers(name) || !utf8.ValidString(name) || strings.ContainsAny(name, "\\"):
+			return nil //nolint:nilerr // what cannot be read is not there
+		}
+		if d.IsDir() || !r.offers(name) || !utf8.ValidString(name) || strings.Contains(name, "\\") {
 			return nil
 		}
 		info, serr := fs.Stat(r.Files, name)

@@ -88,27 +88,30 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r = r.Clone(r.Context())
 	r.Header.Del("Authorization") // so that no later handler or tool can read the credentials
-	switch {
-	case r.Method == http.MethodPost:
+	if r.Method == http.MethodPost {
 		s.post(guarded, r, t, o)
-		return
+	} else {
+		t.serveBodyless(guarded, r)
+	}
+}
+
+// serveBodyless serves GET, which receives messages of the server, and DELETE, which ends a session.
+func (t *tenant) serveBodyless(w http.ResponseWriter, r *http.Request) {
+	switch {
 	case r.ContentLength != 0:
 		answer(w, http.StatusBadRequest, invalid("", "there is a body where none belongs"))
-		return
-	}
-	modern := modernVersion(r.Header.Get(headerVersion))
-	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		answer(w, http.StatusMethodNotAllowed, invalid("", "this method is not served here"))
-		return
-	case modern:
-		t.modern.ServeHTTP(guarded, r)
-		return
-	case r.Method == http.MethodDelete:
-		t.leave(r.Header.Get(headerSession))
+	case modernVersion(r.Header.Get(headerVersion)):
+		t.modern.ServeHTTP(w, r)
+	default:
+		session := t.sessionNamed(r.Header.Get(headerSession))
+		if session != nil && r.Method == http.MethodDelete {
+			session.cancel() // its calls end before the handler answers
+		}
+		t.stateful.ServeHTTP(w, r)
 	}
-	t.stateful.ServeHTTP(guarded, r)
 }
 
 // modernVersion reports whether a protocol version is one without sessions (2026-07-28 or later).
@@ -123,76 +126,77 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant, o *HTTPOptio
 		busy(w, "too many requests at once: try again later")
 		return
 	}
-	body, status, no := s.readBody(w, r)
-	if no != nil {
-		answer(w, status, no)
+	body, status, fault := s.readBody(w, r)
+	if fault != nil {
+		answer(w, status, fault)
 		return
 	}
 	if jsonrpc2.IsBatch(body) {
 		s.postBatch(w, r, t, body, o.Charge)
 		return
 	}
-	m, no := inspect(body)
+	m, fault := inspect(body)
 	modern := modernVersion(r.Header.Get(headerVersion)) || modernVersion(m.version)
-	if no != nil {
-		answer(w, statusOf(no, modern), no)
+	if fault != nil {
+		answer(w, statusOf(fault, modern), fault)
 		return
 	}
-	no = mismatchedTask(r, &m, body)
-	if no != nil && modern {
-		answer(w, http.StatusBadRequest, no)
+	if modern && !namesItsTask(r, &m, body) {
+		answer(w, http.StatusBadRequest, &refusal{id: m.id, code: mcp.CodeHeaderMismatch, text: headerName + " does not name the task of the request"})
 		return
 	}
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	switch {
 	case m.ignored():
-		w.WriteHeader(http.StatusAccepted) // a notification that the server ignores
+		w.WriteHeader(http.StatusAccepted)
 	case modern:
 		t.sync()
-		t.modern.ServeHTTP(w, r)
+		passOn(t.modern, w, r, body)
 	case r.Header.Get(headerSession) == "" && m.method != "initialize":
 		answer(w, http.StatusBadRequest, invalid(m.id, "no session: begin with initialize, or name protocol version "+statelessEra+" in "+headerVersion+" and _meta"))
 	default:
 		t.sync()
-		t.stateful.ServeHTTP(w, r)
+		passOn(t.stateful, w, r, body)
 	}
+}
+
+// passOn passes a request whose body was read to a handler.
+func passOn(h http.Handler, w http.ResponseWriter, r *http.Request, body []byte) {
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	h.ServeHTTP(w, r)
 }
 
 // notifications are the notifications of clients that the server handles.
-var notifications = map[string]bool{
-	"notifications/initialized": true, "notifications/cancelled": true, "notifications/progress": true, "notifications/roots/list_changed": true,
+var notifications = []string{
+	"notifications/initialized", "notifications/cancelled", "notifications/progress", "notifications/roots/list_changed",
 }
 
-// mismatchedTask returns a refusal if a request about a task names another task in its header than in its body.
-func mismatchedTask(r *http.Request, m *message, body []byte) *refusal {
+// namesItsTask reports whether a request about a task names the same task in its header and in its body. It is true for other requests.
+func namesItsTask(r *http.Request, m *message, body []byte) bool {
 	if taskMethods[m.method] == nil {
-		return nil
+		return true
 	}
 	id := rawjson.At(body, "params", "taskId")
-	if rawjson.Kind(id) == '"' && rawjson.Text(id) == strings.TrimSpace(r.Header.Get(headerName)) {
-		return nil
-	}
-	return &refusal{id: m.id, code: mcp.CodeHeaderMismatch, text: headerName + " does not name the task of the request"}
+	return rawjson.Kind(id) == '"' && rawjson.Text(id) == strings.TrimSpace(r.Header.Get(headerName))
 }
 
 // ignored reports whether the message is a notification that the server ignores.
 func (m *message) ignored() bool {
-	return m.id == "" && m.method != "" && !notifications[m.method]
+	return m.id == "" && m.method != "" && !slices.Contains(notifications, m.method)
 }
 
 // statusOf returns the HTTP status of a refused message. In versions up to 2025-11-25, an unknown method is answered with status 200.
-func statusOf(no *refusal, modern bool) int {
+func statusOf(fault *refusal, modern bool) int {
 	switch {
-	case no.code == jsonrpc.CodeMethodNotFound && modern:
+	case fault.code == jsonrpc.CodeMethodNotFound && modern:
 		return http.StatusNotFound
-	case no.code == jsonrpc.CodeMethodNotFound:
+	case fault.code == jsonrpc.CodeMethodNotFound:
 		return http.StatusOK
 	}
 	return http.StatusBadRequest
 }
 
-// readBody reads a message within its limits of size and time.
-func (s *Server) readBody(w *patientWriter, r *http.Request) (body []byte, status int, no *refusal) {
+// readBody reads a message within its limits of size and time. If it cannot, it returns the status and the text of the response.
+func (s *Server) readBody(w *patientWriter, r *http.Request) (body []byte, status int, fault *refusal) {
 	body, err := middleware.ReadBody(w.ResponseWriter, r, middleware.BodyLimit{MaxBytes: int64(s.opts.MaxMessageBytes), Plain: true})
 	switch {
 	case err == nil:
@@ -210,10 +214,10 @@ func busy(w http.ResponseWriter, text string) {
 	answer(w, http.StatusServiceUnavailable, &refusal{code: codeBusy, text: text})
 }
 
-func answer(w http.ResponseWriter, status int, no *refusal) {
+func answer(w http.ResponseWriter, status int, fault *refusal) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(no.append(nil)) // the client may have left
+	_, _ = w.Write(fault.append(nil)) // the client may have left
 }
 
 // hostAllowed reports whether the Host of the request is one that the server accepts.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -53,22 +54,20 @@ func internalError(text string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
 }
 
-func noMethod() error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
-}
+var errNoMethod = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
 
 // methods are the methods of requests that the server supports.
-var methods = map[string]bool{
-	"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "logging/setLevel": true,
-	"server/discover": true, "subscriptions/listen": true, "completion/complete": true,
-	"resources/list": true, "resources/read": true, "resources/templates/list": true, "resources/subscribe": true, "resources/unsubscribe": true,
-	"prompts/list": true, "prompts/get": true,
-	"tasks/get": true, "tasks/update": true, "tasks/cancel": true,
+var methods = []string{
+	"initialize", "ping", "tools/list", "tools/call", "logging/setLevel",
+	"server/discover", "subscriptions/listen", "completion/complete",
+	"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe",
+	"prompts/list", "prompts/get",
+	"tasks/get", "tasks/update", "tasks/cancel",
 }
 
 // inspect checks one message: strict JSON, a JSON-RPC 2.0 object, and a supported method. It reads the same bytes that the SDK decodes
 // later.
-func inspect(b []byte) (m message, no *refusal) {
+func inspect(b []byte) (m message, fault *refusal) {
 	if err := rawjson.Check(b, messageLimits); err != nil {
 		return m, unreadable(b, err)
 	}
@@ -87,7 +86,8 @@ func inspect(b []byte) (m message, no *refusal) {
 	}
 	method := rawjson.At(b, "method")
 	if method == nil {
-		if m.id == "" || (rawjson.At(b, "result") == nil) == (rawjson.At(b, "error") == nil) {
+		hasResult, hasError := rawjson.At(b, "result") != nil, rawjson.At(b, "error") != nil
+		if m.id == "" || hasResult == hasError { // a response has one of the two
 			return m, invalid(m.id, "neither a request nor a response")
 		}
 		return m, nil
@@ -102,7 +102,7 @@ func inspect(b []byte) (m message, no *refusal) {
 		return m, invalid(m.id, "params is not an object")
 	}
 	m.version = rawjson.TextAt(b, "params", "_meta", "io.modelcontextprotocol/protocolVersion")
-	if m.id != "" && !methods[m.method] {
+	if m.id != "" && !slices.Contains(methods, m.method) {
 		return m, &refusal{id: m.id, code: jsonrpc.CodeMethodNotFound, text: "no such method"}
 	}
 	return m, nil
@@ -119,16 +119,16 @@ func validID(id []byte) bool {
 
 // unreadable returns the refusal of a message that is not strict JSON, with the offset and the kind of the error.
 func unreadable(b []byte, err error) *refusal {
-	no := &refusal{code: jsonrpc.CodeParseError, text: "not strict JSON"}
-	if se := (*rawjson.SyntaxError)(nil); errors.As(err, &se) {
-		no.text += ": " + se.Kind + " at byte " + strconv.Itoa(se.Offset)
+	fault := &refusal{code: jsonrpc.CodeParseError, text: "not strict JSON"}
+	if se, ok := errors.AsType[*rawjson.SyntaxError](err); ok {
+		fault.text += ": " + se.Kind + " at byte " + strconv.Itoa(se.Offset)
 		switch se.Kind {
 		case rawjson.KindDuplicate, rawjson.KindDeep, rawjson.KindKeys, rawjson.KindSurrogate:
-			no.code = jsonrpc.CodeInvalidRequest // the message is JSON, but not strict
-			no.id = looseID(b)
+			fault.code = jsonrpc.CodeInvalidRequest // the message is JSON, but not strict
+			fault.id = looseID(b)
 		}
 	}
-	return no
+	return fault
 }
 
 // looseID returns the id of a message that is JSON, though not strict, so that the client receives a response to its request. Nothing else

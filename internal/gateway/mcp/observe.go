@@ -58,7 +58,7 @@ func (t *tenant) operation(ctx context.Context, method string, req mcp.Request) 
 }
 
 func outcomeOf(res mcp.Result, err error) (code int, failure string) {
-	if e := (*jsonrpc.Error)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return int(e.Code), strconv.FormatInt(e.Code, 10)
 	}
 	if err != nil {

@@ -94,7 +94,6 @@ const (
 type offering struct {
 	set       *tool.Set
 	resources []*resource
-	prompts   []*prompt
 	byTool    map[string]any // *resource or *prompt by the name of its tool
 }
 
@@ -124,6 +123,10 @@ func compile(c *Catalog) (*offering, error) {
 	}
 	var errs []error
 	var tools []lathe.Tool
+	add := func(item lathe.Tool) {
+		o.byTool[item.Spec().Name] = item
+		tools = append(tools, item)
+	}
 	seen := map[string]string{}
 	for i := range c.Resources {
 		r, err := newResource(&c.Resources[i])
@@ -136,8 +139,7 @@ func compile(c *Catalog) (*offering, error) {
 		}
 		seen[r.URI] = r.Name
 		o.resources = append(o.resources, r)
-		o.byTool[r.spec.Name] = r
-		tools = append(tools, r)
+		add(r)
 	}
 	for i := range c.Prompts {
 		p, err := newPrompt(&c.Prompts[i], o)
@@ -145,9 +147,7 @@ func compile(c *Catalog) (*offering, error) {
 			errs = append(errs, fmt.Errorf("prompt %.80q: %w", c.Prompts[i].Name, err))
 			continue
 		}
-		o.prompts = append(o.prompts, p)
-		o.byTool[p.spec.Name] = p
-		tools = append(tools, p)
+		add(p)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)

@@ -145,15 +145,15 @@ func (t *tenantCatalog) getPrompt(ctx context.Context, req *mcp.GetPromptRequest
 		args = []byte("{}")
 	}
 	r := round{session: req.Session, token: p.GetProgressToken(), caps: req.ClientCapabilities(), answers: p.InputResponses}
-	print := fingerprint("prompts/get", p.Name, args)
+	hash := fingerprint("prompts/get", p.Name, args)
 	var res mcp.Result
 	if p.RequestState != "" {
-		res, err = t.resume(ctx, p.RequestState, print, &r)
+		res, err = t.resume(ctx, p.RequestState, hash, &r)
 	} else {
-		e := t.catalogCall(req.Session, protocolOf(req.ProtocolVersion(), p.Meta), "prompt__"+p.Name, args)
-		e.output = maxPrompt
-		res, err = send(ctx, e, print, &r, promptAsks, func(ctx context.Context, got *lathe.ToolResult) (mcp.Result, error) {
-			return t.promptResult(ctx, e, got)
+		rc := t.catalogCall(req.Session, protocolOf(req.ProtocolVersion(), p.Meta), "prompt__"+p.Name, args)
+		rc.output = maxPrompt
+		res, err = send(ctx, rc, hash, &r, promptAsks, func(ctx context.Context, got *lathe.ToolResult) (mcp.Result, error) {
+			return t.promptResult(ctx, rc, got)
 		})
 	}
 	if err != nil {
@@ -167,7 +167,7 @@ func (t *tenantCatalog) getPrompt(ctx context.Context, req *mcp.GetPromptRequest
 }
 
 // promptResult converts the output of a prompt's tool to the result of prompts/get. It reads the resources to which the prompt refers.
-func (t *tenantCatalog) promptResult(ctx context.Context, e *runnerCall, got *lathe.ToolResult) (mcp.Result, error) {
+func (t *tenantCatalog) promptResult(ctx context.Context, rc *runnerCall, got *lathe.ToolResult) (mcp.Result, error) {
 	if got.IsError {
 		return nil, failed(got)
 	}
@@ -175,7 +175,7 @@ func (t *tenantCatalog) promptResult(ctx context.Context, e *runnerCall, got *la
 	if err := json.Unmarshal([]byte(got.Content), &rendered); err != nil {
 		return nil, err
 	}
-	_, session, _ := e.client.now()
+	_, session, _ := rc.client.now()
 	o := t.s.offer.Load()
 	res := &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{}}
 	if p, ok := o.byTool[got.Name].(*prompt); ok {
@@ -189,7 +189,7 @@ func (t *tenantCatalog) promptResult(ctx context.Context, e *runnerCall, got *la
 		case m.Blob > 0:
 			continue // the blob was removed
 		case m.Resource != "":
-			c, err := t.read(ctx, session, e.protocol, nil, m.Resource)
+			c, err := t.read(ctx, session, rc.protocol, nil, m.Resource)
 			if err != nil {
 				return nil, err
 			}

@@ -13,9 +13,10 @@ import (
 )
 
 // A runnerCall is one request of a client that the runner executes: a tool call, the reading of a resource, or the rendering of a prompt.
+// newCall and its caller set the fields. run then changes settings and refuse only.
 type runnerCall struct {
 	t         *tenant
-	v         *clientSession
+	session   *clientSession
 	protocol  string
 	runnerRef *runnerRef   // released when run returns
 	runner    *tool.Runner // that of runnerRef, or one like it for the catalog
@@ -25,6 +26,13 @@ type runnerCall struct {
 	output    int        // limit of the output in bytes; 0: the limits of the runner apply
 	asker     tool.Asker
 	client    listener
+}
+
+// newCall returns a runnerCall with the current runner. The caller must call its run or its end.
+func newCall(t *tenant, session *mcp.ServerSession, protocol, name string, args []byte) *runnerCall {
+	ref := t.s.runners.begin()
+	return &runnerCall{t: t, session: t.useSession(session), protocol: protocol, runnerRef: ref, runner: ref.runner, settings: ref.runner.Settings(),
+		call: lathe.ToolCall{Name: name, Arguments: string(args)}}
 }
 
 // A listener is the open request of the client, to which progress and log messages of a running call are sent.
@@ -60,9 +68,11 @@ func (l *listener) now() (context.Context, *mcp.ServerSession, any) {
 func (rc *runnerCall) run(ctx context.Context, transport string) lathe.ToolResult {
 	t := rc.t
 	defer rc.end()
-	session, history := rc.v.history()
-	info := t.runInfo(rc.v, transport, rc.protocol)
-	info.RunID, info.RequestID, info.SessionID = t.s.opts.NewID("run_"), t.s.opts.NewID("req_"), session
+	info := t.runInfo()
+	info.Labels["transport"], info.Labels["protocol"] = transport, rc.protocol
+	info.RunID, info.RequestID = t.s.opts.NewID("run_"), t.s.opts.NewID("req_")
+	sessionID, history := rc.session.history()
+	info.SessionID = sessionID
 	rc.settings.ResultFormat = lathe.ResultPlain // isError and the content blocks replace the envelope
 	limits := rc.runner.Limits()
 	if t.caller.Limits != nil {
@@ -90,7 +100,7 @@ func (rc *runnerCall) run(ctx context.Context, transport string) lathe.ToolResul
 	stop()
 	for _, call := range trace {
 		if call.Executed {
-			rc.v.note(call.Tool)
+			rc.session.note(call.Tool)
 		}
 	}
 	return result

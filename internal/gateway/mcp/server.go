@@ -147,7 +147,7 @@ func (s *Server) Admit(opts *HTTPOptions) {
 func (s *Server) Refresh() {
 	for _, t := range s.everyTenant() {
 		t.sync()
-		t.look()
+		t.checkWatched()
 	}
 }
 

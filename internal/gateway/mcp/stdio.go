@@ -36,27 +36,24 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c 
 	if err != nil {
 		return err
 	}
-	v, err := t.enter(session) // the session groups the calls of the connection in both eras
+	cs, err := t.enter(session) // the session groups the calls of the connection in both eras
 	if err != nil {
 		_ = session.Close() // the session has not begun
 		return err
 	}
-	conn.protocol = v.protocol
+	conn.protocol = cs.protocol
 	close(conn.begin)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		err = session.Wait()
-	}()
+	over := make(chan error, 1)
+	go func() { over <- session.Wait() }()
 	select {
-	case <-over:
-		<-v.gone
+	case err = <-over:
+		<-cs.gone
 	case <-ctx.Done():
-		v.cancel()
+		cs.cancel()
 		conn.end()
 		_ = session.Close() // an error means that it has already ended
 		<-over
-		<-v.gone
+		<-cs.gone
 		return ctx.Err()
 	}
 	if werr := conn.broken(); werr != nil {
@@ -73,16 +70,16 @@ type lineTransport struct{ c *lines }
 // Connect implements mcp.Transport.
 func (t lineTransport) Connect(context.Context) (mcp.Connection, error) { return t.c, nil }
 
-// lines is a connection with one message per line.
+// lines is a connection with one message per line. A goroutine of its own reads lines and sends them to in; the SDK calls Read on one
+// goroutine, and Write on several.
 type lines struct {
-	begin  chan struct{} // closed when messages may be read
-	in     chan line
-	done   chan struct{}
-	finish sync.Once
-	drain  time.Duration
-
+	begin    chan struct{} // closed by ServeStdio when protocol is set: no message is read before
+	in       chan line
+	done     chan struct{} // closed by end
+	ending   sync.Once
+	drain    time.Duration     // how long Read waits for responses when the input has ended
 	protocol func() string     // returns the protocol version of the session
-	queue    []jsonrpc.Message // messages of a batch; used by the goroutine that reads
+	queue    []jsonrpc.Message // the remaining messages of a batch; used by Read only
 
 	mu   sync.Mutex
 	out  io.Writer
@@ -91,9 +88,10 @@ type lines struct {
 	idle chan struct{}      // signalled when no request is open
 }
 
+// A line is a line of the input. Either text is a message, or long is set, or err is the end of the input.
 type line struct {
 	text []byte
-	long bool
+	long bool // the line exceeds the limit
 	err  error
 }
 
@@ -171,18 +169,18 @@ func (c *lines) decode(l line) (messages []jsonrpc.Message, refused []byte) {
 	if jsonrpc2.IsBatch(l.text) {
 		return c.decodeBatch(l.text)
 	}
-	m, no := inspect(l.text)
-	if no != nil {
-		return nil, no.append(nil)
+	m, fault := inspect(l.text)
+	if fault != nil {
+		return nil, fault.append(nil)
 	}
 	msg, err := jsonrpc.DecodeMessage(bytes.TrimSpace(l.text))
 	if err != nil {
-		no = invalid(m.id, "not a JSON-RPC message")
-	} else if r, ok := msg.(*jsonrpc.Request); ok && r.IsCall() && m.method != "subscriptions/listen" && !c.wait([]string{keyOf(r.ID)}, nil) {
-		no = invalid(m.id, "a request with this id is under way")
+		return nil, invalid(m.id, "not a JSON-RPC message").append(nil)
 	}
-	if no != nil {
-		return nil, no.append(nil)
+	key, isCall := callKey(msg)
+	awaited := isCall && m.method != "subscriptions/listen" // a subscription is answered when it ends
+	if awaited && !c.register(nil, key) {
+		return nil, invalid(m.id, "a request with this id is under way").append(nil)
 	}
 	return []jsonrpc.Message{msg}, nil
 }
@@ -198,20 +196,20 @@ func (c *lines) decodeBatch(text []byte) (messages []jsonrpc.Message, refused []
 		if err != nil {
 			return nil, invalid("", "not a batch of JSON-RPC messages").append(nil)
 		}
-		if r, ok := msg.(*jsonrpc.Request); ok && r.IsCall() {
-			keys = append(keys, keyOf(r.ID))
+		if key, isCall := callKey(msg); isCall {
+			keys = append(keys, key)
 		}
 		messages = append(messages, msg)
 	}
-	if !c.wait(keys, &bundle{open: len(keys)}) {
+	if !c.register(&bundle{open: len(keys)}, keys...) {
 		return nil, invalid("", "a request with the id of one in the batch is under way").append(nil)
 	}
 	return messages, nil
 }
 
-// wait records requests whose responses are sent in one bundle. It returns false, and records none, if a request with one of the ids is in
-// progress.
-func (c *lines) wait(keys []string, b *bundle) bool {
+// register records requests whose responses are sent in one bundle, or alone if b is nil. It returns false, and records none, if a request
+// with one of the ids is in progress.
+func (c *lines) register(b *bundle, keys ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
@@ -223,6 +221,15 @@ func (c *lines) wait(keys []string, b *bundle) bool {
 		c.open[key] = b
 	}
 	return true
+}
+
+// callKey returns the key of a request that expects a response; false for other messages.
+func callKey(msg jsonrpc.Message) (key string, isCall bool) {
+	r, ok := msg.(*jsonrpc.Request)
+	if !ok || !r.IsCall() {
+		return "", false
+	}
+	return keyOf(r.ID), true
 }
 
 // keyOf returns a map key for an id, the same for different spellings of one id.
@@ -265,30 +272,41 @@ func (c *lines) Write(_ context.Context, msg jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	r, answers := msg.(*jsonrpc.Response)
-	if answers {
-		c.mu.Lock()
-		if bundle := c.open[keyOf(r.ID)]; bundle != nil {
-			b = bundle.put(b)
-		}
-		c.mu.Unlock()
+	r, isResponse := msg.(*jsonrpc.Response)
+	if !isResponse {
+		return c.write(b)
 	}
-	if b != nil {
+	key := keyOf(r.ID)
+	if b = c.bundled(key, b); b != nil {
 		err = c.write(b)
 	}
-	if answers {
-		c.mu.Lock()
-		delete(c.open, keyOf(r.ID))
-		left := len(c.open)
-		c.mu.Unlock()
-		if left == 0 {
-			select {
-			case c.idle <- struct{}{}:
-			default:
-			}
+	c.answered(key)
+	return err
+}
+
+// bundled adds a response to its bundle. It returns what to write: the complete bundle, or nil if responses are missing. A response without
+// a bundle is returned as it is.
+func (c *lines) bundled(key string, response []byte) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if bundle := c.open[key]; bundle != nil {
+		return bundle.put(response)
+	}
+	return response
+}
+
+// answered removes a request that has its response, and signals idle after the last one.
+func (c *lines) answered(key string) {
+	c.mu.Lock()
+	delete(c.open, key)
+	left := len(c.open)
+	c.mu.Unlock()
+	if left == 0 {
+		select {
+		case c.idle <- struct{}{}:
+		default:
 		}
 	}
-	return err
 }
 
 func (c *lines) write(b []byte) error {
@@ -308,7 +326,7 @@ func (c *lines) broken() error {
 }
 
 // end ends the connection: further reads return io.EOF.
-func (c *lines) end() { c.finish.Do(func() { close(c.done) }) }
+func (c *lines) end() { c.ending.Do(func() { close(c.done) }) }
 
 // Close implements mcp.Connection.
 func (c *lines) Close() error {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +45,23 @@ type TaskRule struct {
 	Required bool // calls of clients that do not declare the extension are refused
 }
 
+// A taskUse says when the call of a request becomes a task.
+type taskUse uint8
+
+const (
+	noTask     taskUse = iota // never
+	taskIfSlow                // when it has taken Tasks.After, unless the number of tasks is at its limit
+	taskAtOnce                // when it starts, and otherwise as taskIfSlow
+)
+
+// use returns the use of tasks for clients that declare the extension.
+func (r TaskRule) use() taskUse {
+	if r.AtOnce {
+		return taskAtOnce
+	}
+	return taskIfSlow
+}
+
 func (o *Tasks) withDefaults() {
 	setting.Fill(o)
 	if o.MaxOfCaller <= 0 {
@@ -69,18 +87,19 @@ func errNoTasks() error {
 	return &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the client does not name the extension " + extTasks, Data: data}
 }
 
-// A task is a runnerCall that continues after its request. It has no goroutine of its own: each request about the task updates its status.
+// A task is a runnerCall that continues after its request. It has no goroutine of its own: each request about the task receives from the
+// exchange what has happened since, and updates the fields below mu.
 type task struct {
 	id    string
 	owner string // Caller.owner of the caller that started the task
 	x     *exchange
 	timer *time.Timer // fires at the end of the TTL; used by the taskStore
 
-	mu               sync.Mutex // also held by a request that uses x
+	mu               sync.Mutex // locked while a request uses the task or x
 	created, updated time.Time
 	status           taskStatus
-	result           mcp.Result
-	fault            *jsonrpc.Error
+	result           mcp.Result     // of taskCompleted
+	fault            *jsonrpc.Error // of taskFailed
 }
 
 type taskStatus string
@@ -106,38 +125,32 @@ type taskResult struct {
 	TTLMS          int64               `json:"ttlMs"`
 	PollIntervalMS int64               `json:"pollIntervalMs"`
 	Result         mcp.Result          `json:"result,omitempty"`
-	Error          *taskError          `json:"error,omitempty"`
+	Error          *jsonrpc.Error      `json:"error,omitempty"`
 	InputRequests  mcp.InputRequestMap `json:"inputRequests,omitempty"`
-}
-
-type taskError struct {
-	Code    int64           `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
 }
 
 // becomeTask makes the runnerCall a task and returns the result that names the task. It returns false if the number of tasks is at its
 // limit.
 func (x *exchange) becomeTask() (mcp.Result, bool) {
-	t := x.e.t
-	o := &t.s.opts.Tasks
+	t := x.rc.t
 	now := t.s.opts.Now().UTC()
 	k := &task{id: rand.Text() + rand.Text(), owner: t.caller.owner(), x: x, created: now, updated: now, status: taskWorking}
-	shown := k.show("task", o)
-	if !t.s.tasks.put(k, o) {
+	shown := k.show("task")
+	if !t.s.tasks.put(k, &t.s.opts.Tasks) {
 		return nil, false
 	}
-	x.e.client.detach()
+	x.rc.client.detach()
 	return shown, true
 }
 
 // show returns the task without result, error and questions.
-func (k *task) show(kind string, o *Tasks) *taskResult {
-	return &taskResult{ResultType: kind, TaskID: k.id, Status: k.status, CreatedAt: k.created, LastUpdatedAt: k.updated,
+func (k *task) show(resultType string) *taskResult {
+	o := &k.x.rc.t.s.opts.Tasks
+	return &taskResult{ResultType: resultType, TaskID: k.id, Status: k.status, CreatedAt: k.created, LastUpdatedAt: k.updated,
 		TTLMS: max(o.TTL.Milliseconds(), 1), PollIntervalMS: max(o.Poll.Milliseconds(), 1)}
 }
 
-// refresh updates the status from the state of the runnerCall. k.mu is held.
+// refresh receives the result or the questions of the tool, if there are any, and updates the status. k.mu is held.
 func (k *task) refresh(ctx context.Context) {
 	if k.status.final() {
 		return
@@ -147,19 +160,14 @@ func (k *task) refresh(ctx context.Context) {
 	case r := <-k.x.done:
 		k.end(ctx, &r)
 	default:
-		if k.x.open == nil {
-			select {
-			case k.x.open = <-k.x.asks:
-			default:
-			}
-		}
+		k.x.receiveQuestions()
 		k.status = taskWorking
 		if k.x.open != nil {
 			k.status = taskAsks
 		}
 	}
 	if k.status != was {
-		k.updated = k.x.e.t.s.opts.Now().UTC()
+		k.updated = k.x.rc.t.s.opts.Now().UTC()
 	}
 }
 
@@ -183,7 +191,7 @@ type taskParams struct {
 }
 
 // taskMethods are the handlers of the methods of the extension.
-var taskMethods = map[string]func(*task, context.Context, *taskParams, *Tasks) mcp.Result{
+var taskMethods = map[string]func(*task, *taskParams) mcp.Result{
 	"tasks/get":    (*task).get,
 	"tasks/update": (*task).update,
 	"tasks/cancel": (*task).stop,
@@ -197,7 +205,7 @@ func (t *tenant) serveTask(ctx context.Context, method string, req mcp.Request) 
 	case !ok || p == nil || p.TaskID == "":
 		return nil, invalidParams("the request names no task")
 	case !modernVersion(protocolOf(r.ProtocolVersion(), p.Meta)):
-		return nil, noMethod()
+		return nil, errNoMethod
 	case !knowsTasks(r.ClientCapabilities()):
 		return nil, errNoTasks()
 	}
@@ -208,59 +216,62 @@ func (t *tenant) serveTask(ctx context.Context, method string, req mcp.Request) 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.refresh(ctx)
-	return taskMethods[method](k, ctx, p, &t.s.opts.Tasks), nil
+	return taskMethods[method](k, p), nil
 }
 
-func (k *task) get(_ context.Context, _ *taskParams, o *Tasks) mcp.Result {
-	out := k.show("complete", o)
+func (k *task) get(*taskParams) mcp.Result {
+	out := k.show("complete")
 	switch k.status {
 	case taskCompleted:
 		out.Result = k.result
 	case taskFailed:
-		out.Error = &taskError{k.fault.Code, k.fault.Message, k.fault.Data}
+		out.Error = k.fault
 	case taskAsks:
 		out.InputRequests = k.x.unanswered()
-	case taskWorking, taskCancelled:
+	case taskWorking, taskCancelled: // nothing to add
 	}
 	return out
 }
 
 // update passes the client's answers to the open questions to the tool. Answers to other questions are ignored.
-func (k *task) update(_ context.Context, p *taskParams, _ *Tasks) mcp.Result {
+func (k *task) update(p *taskParams) mcp.Result {
 	if k.status == taskAsks {
-		k.x.given = mcp.InputResponseMap{}
+		given := mcp.InputResponseMap{}
 		for name := range k.x.open.questions {
-			raw, ok := p.InputResponses[name]
-			if !ok {
-				continue
-			}
-			var one mcp.InputResponseMap // the SDK decodes only whole maps
-			if json.Unmarshal(append(append([]byte(`{"a":`), raw...), '}'), &one) == nil {
-				k.x.given[name] = one["a"]
-			}
+			given[name] = decodeResponse(p.InputResponses[name])
 		}
-		k.x.deliverAnswers()
+		k.x.deliverAnswers(given)
 	}
-	return done()
+	return acknowledged()
+}
+
+// decodeResponse decodes one response, or returns nil. It wraps the response into a map, because the SDK decodes only whole maps.
+func decodeResponse(raw json.RawMessage) mcp.InputResponse {
+	var one mcp.InputResponseMap
+	if json.Unmarshal(slices.Concat([]byte(`{"a":`), raw, []byte{'}'}), &one) != nil {
+		return nil
+	}
+	return one["a"]
 }
 
 // stop cancels the call. A task that has ended is not changed.
-func (k *task) stop(context.Context, *taskParams, *Tasks) mcp.Result {
+func (k *task) stop(*taskParams) mcp.Result {
 	if !k.status.final() {
-		k.status, k.updated = taskCancelled, k.x.e.t.s.opts.Now().UTC()
+		k.status, k.updated = taskCancelled, k.x.rc.t.s.opts.Now().UTC()
 		k.x.cancel()
 	}
-	return done()
+	return acknowledged()
 }
 
-type doneResult struct {
+// An emptyResult is a result without members of its own.
+type emptyResult struct {
 	mcp.ResultBase
 	ResultType string `json:"resultType"`
 }
 
-func done() mcp.Result { return &doneResult{ResultType: "complete"} }
+func acknowledged() mcp.Result { return &emptyResult{ResultType: "complete"} }
 
-// notTaken is the handler under which the methods of tasks are registered with the SDK. It is never called: receive handles them.
-func notTaken(context.Context, *mcp.ServerSession, *taskParams) (*doneResult, error) {
+// notDispatched is the handler under which the methods of tasks are registered with the SDK. It is never called: receive handles them.
+func notDispatched(context.Context, *mcp.ServerSession, *taskParams) (*emptyResult, error) {
 	return nil, internalError("the request did not reach its task")
 }

@@ -54,16 +54,16 @@ func (t *tenant) unwatch(uri string, session *mcp.ServerSession) {
 	}
 }
 
-// look notifies subscribers of files that have changed since the last check. It returns immediately; the files are checked in a goroutine,
-// of which a caller has at most one at a time.
-func (t *tenant) look() {
+// checkWatched notifies subscribers of files that have changed since the last check. It returns immediately; the files are checked in a
+// goroutine, of which a caller has at most one at a time.
+func (t *tenant) checkWatched() {
 	t.mu.Lock()
 	all := maps.Clone(t.watching)
-	if t.looking || len(all) == 0 {
+	if t.checking || len(all) == 0 {
 		t.mu.Unlock()
 		return
 	}
-	t.looking = true
+	t.checking = true
 	t.mu.Unlock()
 	t.s.apart(func() {
 		var changed []string
@@ -80,7 +80,7 @@ func (t *tenant) look() {
 			t.updated(uri)
 		}
 		t.mu.Lock()
-		t.looking = false
+		t.checking = false
 		t.mu.Unlock()
 	})
 }
@@ -98,7 +98,7 @@ func (t *tenant) stamp(uri string) stamp {
 }
 
 // apart runs f in a goroutine for which Close waits. It returns false, and does not run f, if the server is closed.
-func (s *Server) apart(f func()) (ok bool) {
+func (s *Server) apart(f func()) (started bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {

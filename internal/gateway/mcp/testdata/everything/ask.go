@@ -26,9 +26,9 @@ func sample(text string, tokens int) tool.Question {
 	return tool.Question{Sample: &tool.Sample{MaxTokens: tokens, Messages: []lathe.Message{{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: text}}}}}}
 }
 
-// asks is a tool that asks its questions in turn, each step all at once, and says what came back.
+// asks returns a tool that asks the questions of each step at once, step after step, and returns the answers as a text.
 func asks(name, description, schema string, steps ...func(args map[string]string) map[string]tool.Question) lathe.Tool {
-	return make1(name, description, schema, func(ctx context.Context, raw json.RawMessage) (*lathe.Output, error) {
+	return newTool(name, description, schema, func(ctx context.Context, raw json.RawMessage) (*lathe.Output, error) {
 		args := map[string]string{}
 		if err := json.Unmarshal(raw, &args); err != nil {
 			return nil, err
@@ -48,7 +48,8 @@ func asks(name, description, schema string, steps ...func(args map[string]string
 	})
 }
 
-func fixed1(name string, q tool.Question) func(map[string]string) map[string]tool.Question {
+// oneQuestion returns a step that asks one question.
+func oneQuestion(name string, q tool.Question) func(map[string]string) map[string]tool.Question {
 	return func(map[string]string) map[string]tool.Question { return map[string]tool.Question{name: q} }
 }
 
@@ -62,7 +63,7 @@ const (
 "titledMulti":{"type":"array","items":{"anyOf":[{"const":"value1","title":"First Choice"},{"const":"value2","title":"Second Choice"}]}}}}`
 )
 
-// asking are the tools that ask the client.
+// asking returns the tools that ask the client questions.
 func asking() []lathe.Tool {
 	name := form("What is your name?", oneField("name", "string"))
 	confirm := form("Please confirm", oneField("ok", "boolean"))
@@ -76,21 +77,21 @@ func asking() []lathe.Tool {
 				return map[string]tool.Question{"user": form(args["message"], `{"type":"object","properties":{"username":{"type":"string","description":"User's response"},
 "email":{"type":"string","description":"User's email address"}},"required":["username","email"]}`)}
 			}),
-		asks("test_elicitation_sep1034_defaults", "Asks with defaults.", "", fixed1("user", form("Please review", defaults))),
-		asks("test_elicitation_sep1330_enums", "Asks with choices.", "", fixed1("user", form("Please choose", enums))),
-		asks("test_streaming_elicitation", "Asks the person.", "", fixed1("user", name)),
-		asks("test_missing_capability", "Needs the client's model.", "", fixed1("answer", sample("Hello?", 10))),
-		asks("test_input_required_result_elicitation", "Asks the person.", "", fixed1("user_name", name)),
-		asks("test_input_required_result_sampling", "Asks the client's model.", "", fixed1("capital_question", sample("What is the capital of France?", 100))),
-		asks("test_input_required_result_list_roots", "Asks for the client's folders.", "", fixed1("client_roots", tool.Question{Roots: true})),
-		asks("test_input_required_result_request_state", "Asks for a yes.", "", fixed1("confirm", confirm)),
-		asks("test_input_required_result_tampered_state", "Asks for a yes.", "", fixed1("confirm", confirm)),
+		asks("test_elicitation_sep1034_defaults", "Asks with defaults.", "", oneQuestion("user", form("Please review", defaults))),
+		asks("test_elicitation_sep1330_enums", "Asks with choices.", "", oneQuestion("user", form("Please choose", enums))),
+		asks("test_streaming_elicitation", "Asks the person.", "", oneQuestion("user", name)),
+		asks("test_missing_capability", "Needs the client's model.", "", oneQuestion("answer", sample("Hello?", 10))),
+		asks("test_input_required_result_elicitation", "Asks the person.", "", oneQuestion("user_name", name)),
+		asks("test_input_required_result_sampling", "Asks the client's model.", "", oneQuestion("capital_question", sample("What is the capital of France?", 100))),
+		asks("test_input_required_result_list_roots", "Asks for the client's folders.", "", oneQuestion("client_roots", tool.Question{Roots: true})),
+		asks("test_input_required_result_request_state", "Asks for a yes.", "", oneQuestion("confirm", confirm)),
+		asks("test_input_required_result_tampered_state", "Asks for a yes.", "", oneQuestion("confirm", confirm)),
 		asks("test_input_required_result_multiple_inputs", "Asks three things at once.", "", func(map[string]string) map[string]tool.Question {
 			return map[string]tool.Question{"user_name": name, "greeting": sample("Generate a greeting", 50), "client_roots": {Roots: true}}
 		}),
-		asks("test_input_required_result_multi_round", "Asks twice.", "", fixed1("step1", form("Step 1: What is your name?", oneField("name", "string"))),
-			fixed1("step2", form("Step 2: What is your favorite color?", oneField("color", "string")))),
-		make1("test_input_required_result_capabilities", "Asks what the client can be asked.", "", func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
+		asks("test_input_required_result_multi_round", "Asks twice.", "", oneQuestion("step1", form("Step 1: What is your name?", oneField("name", "string"))),
+			oneQuestion("step2", form("Step 2: What is your favorite color?", oneField("color", "string")))),
+		newTool("test_input_required_result_capabilities", "Asks what the client can be asked.", "", func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
 			questions, asker := map[string]tool.Question{"person": name, "model": sample("Hello?", 10)}, tool.AskerFrom(ctx)
 			maps.DeleteFunc(questions, func(_ string, q tool.Question) bool { return !asker.Can(q) })
 			if len(questions) == 0 {

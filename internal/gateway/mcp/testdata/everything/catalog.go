@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// catalog is what the scenarios read, and the prompts that they fill in.
-func catalog(extra bool) *mcp.Catalog {
+// catalog returns the resources that the scenarios read, and the prompts that they fill in. hasExtraPrompt adds test_extra_prompt.
+func catalog(hasExtraPrompt bool) *mcp.Catalog {
 	image := lathe.Blob{MediaType: "image/png", Data: decode(redDot)}
 	c := &mcp.Catalog{
 		Resources: []mcp.Resource{
@@ -36,7 +36,7 @@ func catalog(extra bool) *mcp.Catalog {
 			}},
 		},
 	}
-	if extra {
+	if hasExtraPrompt {
 		c.Prompts = append(c.Prompts, mcp.Prompt{Name: "test_extra_prompt", Description: "Comes and goes.", Messages: []mcp.PromptMessage{{Text: "Here."}}})
 	}
 	return c

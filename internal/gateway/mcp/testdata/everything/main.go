@@ -23,25 +23,28 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-type fixed struct {
+// A funcTool is a tool whose calls call do.
+type funcTool struct {
 	spec lathe.ToolSpec
 	do   func(ctx context.Context, args json.RawMessage) (*lathe.Output, error)
 }
 
-func (f *fixed) Spec() *lathe.ToolSpec { return &f.spec }
+func (f *funcTool) Spec() *lathe.ToolSpec { return &f.spec }
 
-func (f *fixed) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
+func (f *funcTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	return f.do(ctx, args)
 }
 
-func make1(name, description, schema string, do func(context.Context, json.RawMessage) (*lathe.Output, error)) lathe.Tool {
+// newTool returns a tool; schema "" allows any arguments.
+func newTool(name, description, schema string, do func(context.Context, json.RawMessage) (*lathe.Output, error)) lathe.Tool {
 	if schema == "" {
 		schema = anything
 	}
-	return &fixed{lathe.ToolSpec{Name: name, Description: description, Schema: json.RawMessage(schema), Effect: lathe.ReadOnly,
+	return &funcTool{lathe.ToolSpec{Name: name, Description: description, Schema: json.RawMessage(schema), Effect: lathe.ReadOnly,
 		Allowlist: []string{"*"}, Origin: "everything"}, do}
 }
 
+// says returns a function that always returns the text and the blobs.
 func says(text string, blobs ...lathe.Blob) func(context.Context, json.RawMessage) (*lathe.Output, error) {
 	return func(context.Context, json.RawMessage) (*lathe.Output, error) {
 		out := &lathe.Output{Blobs: blobs}
@@ -52,7 +55,7 @@ func says(text string, blobs ...lathe.Blob) func(context.Context, json.RawMessag
 	}
 }
 
-// slow takes its time: long enough for signs of progress, and less than the scenarios wait.
+// slow returns a function that returns text after a time, which must be longer than ProgressEvery and shorter than the scenarios wait.
 func slow(takes time.Duration, text string) func(context.Context, json.RawMessage) (*lathe.Output, error) {
 	return func(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 		select {
@@ -88,20 +91,20 @@ func tools() []lathe.Tool {
 		return lathe.Blob{MediaType: "text/plain", Name: "test://embedded-resource", Data: []byte(s)}
 	}
 	return []lathe.Tool{
-		make1("test_simple_text", "Says one text.", "", says("This is a simple text response for testing.")),
-		make1("test_image_content", "Shows an image.", "", says("", image)),
-		make1("test_audio_content", "Plays a sound.", "", says("", lathe.Blob{MediaType: "audio/wav", Data: decode(silence)})),
-		make1("test_embedded_resource", "Holds a resource.", "", says("", text("This is an embedded resource content."))),
-		make1("test_multiple_content_types", "Holds a text, an image and a resource.", "", says("Multiple content types test:", image,
+		newTool("test_simple_text", "Says one text.", "", says("This is a simple text response for testing.")),
+		newTool("test_image_content", "Shows an image.", "", says("", image)),
+		newTool("test_audio_content", "Plays a sound.", "", says("", lathe.Blob{MediaType: "audio/wav", Data: decode(silence)})),
+		newTool("test_embedded_resource", "Holds a resource.", "", says("", text("This is an embedded resource content."))),
+		newTool("test_multiple_content_types", "Holds a text, an image and a resource.", "", says("Multiple content types test:", image,
 			lathe.Blob{MediaType: "application/json", Name: "test://mixed-content-resource", Data: []byte(`{"test":"data","value":123}`)})),
-		make1("test_tool_with_logging", "Takes its time, and its events are logged.", "", slow(100*time.Millisecond, "done")),
-		make1("test_logging_tool", "Takes its time, and its events are logged.", "", slow(100*time.Millisecond, "done")),
-		make1("test_tool_with_progress", "Takes its time.", "", slow(400*time.Millisecond, "done")),
-		make1("test_error_handling", "Fails.", "", func(context.Context, json.RawMessage) (*lathe.Output, error) {
+		newTool("test_tool_with_logging", "Takes its time, and its events are logged.", "", slow(100*time.Millisecond, "done")),
+		newTool("test_logging_tool", "Takes its time, and its events are logged.", "", slow(100*time.Millisecond, "done")),
+		newTool("test_tool_with_progress", "Takes its time.", "", slow(400*time.Millisecond, "done")),
+		newTool("test_error_handling", "Fails.", "", func(context.Context, json.RawMessage) (*lathe.Output, error) {
 			return &lathe.Output{IsError: true, Data: json.RawMessage(`"This tool intentionally returns an error for testing"`)}, nil
 		}),
-		make1("json_schema_2020_12_tool", "Has a schema of many keywords.", schema, says("ok")),
-		make1("test_x_mcp_header", "Has an argument that stands in a header, too.",
+		newTool("json_schema_2020_12_tool", "Has a schema of many keywords.", schema, says("ok")),
+		newTool("test_x_mcp_header", "Has an argument that stands in a header, too.",
 			`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"level":{"type":"integer"}}}`, says("ok")),
 	}
 }
@@ -122,12 +125,12 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	extra := false
-	all = append(all, make1("test_trigger_tool_change", "Changes the list of tools.", "", func(context.Context, json.RawMessage) (*lathe.Output, error) {
-		extra = !extra
+	hasExtraTool := false
+	all = append(all, newTool("test_trigger_tool_change", "Changes the list of tools.", "", func(context.Context, json.RawMessage) (*lathe.Output, error) {
+		hasExtraTool = !hasExtraTool
 		now := all
-		if extra {
-			now = append(now[:len(now):len(now)], make1("test_extra", "Comes and goes.", "", says("ok")))
+		if hasExtraTool {
+			now = append(now[:len(now):len(now)], newTool("test_extra", "Comes and goes.", "", says("ok")))
 		}
 		if err := set.Replace("everything", now); err != nil {
 			return nil, err
@@ -135,10 +138,10 @@ func run() error {
 		server.Load().Refresh()
 		return says("changed")(ctx, nil)
 	}))
-	more := false
-	all = append(all, make1("test_trigger_prompt_change", "Changes the list of prompts.", "", func(context.Context, json.RawMessage) (*lathe.Output, error) {
-		more = !more
-		if err := server.Load().Offer(catalog(more)); err != nil {
+	hasExtraPrompt := false
+	all = append(all, newTool("test_trigger_prompt_change", "Changes the list of prompts.", "", func(context.Context, json.RawMessage) (*lathe.Output, error) {
+		hasExtraPrompt = !hasExtraPrompt
+		if err := server.Load().Offer(catalog(hasExtraPrompt)); err != nil {
 			return nil, err
 		}
 		return says("changed")(ctx, nil)
