@@ -28,7 +28,7 @@ func (v *modelCall) retryWithoutFeature(req *lathe.Request, a *attempt) bool {
 		return false
 	}
 	feature := refusedFeature(v.chat.wire, a.refusal)
-	if feature == "" || slices.Contains(v.encode.Without, feature) || len(v.encode.Without) >= maxRefused {
+	if feature == "" || v.encode.Omits(feature) || len(v.encode.Without) >= maxRefused {
 		return false
 	}
 	before := v.request

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/destination"
@@ -272,6 +273,9 @@ type EncodeOptions struct {
 	// that are no longer valid, and sets Before and Left. Only Messages has such thinking.
 	Bound BoundRequest
 }
+
+// Omits reports whether feature is one of Without.
+func (o *EncodeOptions) Omits(feature string) bool { return slices.Contains(o.Without, feature) }
 
 // AssemblerOptions bound the size of an answer. A zero field has the default in its comment.
 type AssemblerOptions struct {

@@ -117,7 +117,7 @@ func (e *encoder) without(feature string) bool {
 			return true
 		}
 	}
-	return slices.Contains(e.opts.Without, feature)
+	return e.opts.Omits(feature)
 }
 
 // sampling appends the members for the sampling of the request, and metadata.

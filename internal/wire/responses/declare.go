@@ -19,7 +19,7 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	if len(req.Tools)+len(req.HostedTools) == 0 {
 		return dst
 	}
-	if e.has(featureCustom) {
+	if !e.opts.Omits(featureCustom) {
 		e.custom = customNames(req.Tools)
 	}
 	tools := req.Tools

@@ -58,9 +58,6 @@ func (e *encoder) drop(path string) {
 // taken reports whether an override replaces or extends the member.
 func (e *encoder) taken(name string) bool { return wire.Named(e.req.Overrides, name) }
 
-// has reports whether the feature may be used, because the server has not refused it.
-func (e *encoder) has(feature string) bool { return !slices.Contains(e.opts.Without, feature) }
-
 // include returns the value of include: the elements of given, those of the override, and the wanted ones that are in neither. It leaves out
 // includeEncrypted if the server has refused it.
 func (e *encoder) include(given []byte, wanted ...string) wire.JSON {
@@ -72,7 +69,7 @@ func (e *encoder) include(given []byte, wanted ...string) wire.JSON {
 		}
 	}
 	for _, el := range elements {
-		if e.has(featureEncrypted) || !rawjson.EqualKey(el, includeEncrypted) {
+		if !e.opts.Omits(featureEncrypted) || !rawjson.EqualKey(el, includeEncrypted) {
 			list = list.Next().Raw(el)
 		}
 	}

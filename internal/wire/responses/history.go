@@ -98,9 +98,9 @@ func (e *encoder) item(dst wire.JSON, m *lathe.Message, list string, i int) wire
 func (e *encoder) sendsReasoning(p *lathe.Reasoning, from lathe.Wire) bool {
 	known := p.Entry == e.opts.Entry
 	if p.Entry == "" {
-		known = e.has(wire.FeatureBound)
+		known = !e.opts.Omits(wire.FeatureBound)
 	}
-	return own(from) && p.Data != "" && known && e.has(featureEncrypted)
+	return own(from) && p.Data != "" && known && !e.opts.Omits(featureEncrypted)
 }
 
 // appendReasoning appends a reasoning item. id may be "".
