@@ -177,17 +177,16 @@ func (o *callObject) inferName() {
 
 // step handles part, the bytes for which the state of the JSON scanner went from was to now.
 func (o *callObject) step(was, now jsonState, part string) objectStatus {
-	switch {
-	case now == jsonBad:
+	if now == jsonBad {
 		if o.place == inValue {
 			o.value(part)
 		}
 		return objectBroken
-	case o.js.depth < o.callDepth && o.callDepth > 1: // the member that contains the call has ended
-		o.callDepth, o.js.outer = 1, ownLevels
-		if o.ranks[objectArgs] < 0 || !o.named {
-			return objectBroken
-		}
+	}
+	if o.callDepth > 1 && o.js.depth < o.callDepth {
+		return o.leaveInner()
+	}
+	switch {
 	case o.place == inKey:
 		o.addKey(part)
 		if now == jsonColon {
@@ -250,12 +249,13 @@ func (o *callObject) memberOf(key string) objectStatus {
 		return objectMore
 	}
 	for m, keys := range [...][]string{o.form.names, o.form.args, o.form.ids} {
-		rank := slices.Index(keys, key)
-		switch m := objectMember(m); {
+		m, rank := objectMember(m), slices.Index(keys, key)
+		isInside := o.callDepth > 1
+		isMisplaced := o.inner && isInside == (m == objectID) // the id is outside of the inner object, the call inside
+		switch {
 		case rank < 0:
-		case o.inner && (m == objectID) == (o.callDepth > 1): // the id is outside of the inner object, the call inside
-			return objectBroken
-		case o.callDepth > 1 && rank > 0:
+			continue
+		case isMisplaced, isInside && rank > 0:
 			return objectBroken
 		default:
 			return o.choose(m, rank)
@@ -280,6 +280,15 @@ func (o *callObject) enterInner() objectStatus {
 	}
 	o.inner, o.place = true, betweenMembers
 	o.callDepth, o.js.outer = 2, ownLevels+1
+	return objectMore
+}
+
+// leaveInner ends the object that is the value of the member form.inner. The call is in it.
+func (o *callObject) leaveInner() objectStatus {
+	o.callDepth, o.js.outer = 1, ownLevels
+	if o.ranks[objectArgs] < 0 || !o.named {
+		return objectBroken
+	}
 	return objectMore
 }
 

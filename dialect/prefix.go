@@ -2,15 +2,15 @@ package dialect
 
 import "github.com/lathe-run/lathe"
 
-// withPrefix returns a parser that has read the prefix of the options. It drops the deltas of the prefix, except those of a call that the
+// withPrefix returns a parser, made by newParser, that has read the prefix of the options. It drops the deltas of the prefix, except those of a call that the
 // prefix leaves open: that call is call 0 of the model's text.
-func withPrefix(make func(Options) Parser, opts *Options) Parser {
+func withPrefix(newParser func(Options) Parser, opts *Options) Parser {
 	var o Options
 	if opts != nil {
 		o = *opts
 	}
 	o = o.bounded()
-	p := make(o)
+	p := newParser(o)
 	if o.BareCalls && len(o.Tools) > 0 && o.Prefix == "" {
 		return &bareCalls{wrapped: wrapped{p}, opts: o}
 	}

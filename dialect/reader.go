@@ -28,7 +28,7 @@ type reader struct {
 	close      func()  // closes what is open at the end of the text
 	thought    thought // see Thinker
 
-	// Small text deltas, which join merges.
+	// Small text deltas, which join merges: the delta at joint-1 gets its text, small, in flushJoined.
 	joins bool   // merge many small text deltas into few
 	from  int    // index in out of the first delta of this Append
 	joint int    // index in out, plus 1, of the delta whose text is in small; 0 if none exists
@@ -66,16 +66,7 @@ func (r *reader) Append(dst []lathe.Delta, text string) []lathe.Delta {
 func (r *reader) pass(dst []lathe.Delta, text string) []lathe.Delta {
 	r.out, r.from = dst, len(dst)
 	if r.nrune > 0 && text != "" {
-		for text != "" && r.nrune < utf8.UTFMax && !utf8.RuneStart(text[0]) && !utf8.FullRune(r.rune[:r.nrune]) {
-			r.rune[r.nrune] = text[0]
-			r.nrune++
-			text = text[1:]
-		}
-		if text != "" || utf8.FullRune(r.rune[:r.nrune]) {
-			r.in = string(r.rune[:r.nrune])
-			r.nrune = 0
-			r.run()
-		}
+		text = r.completeRune(text)
 	}
 	if text != "" && text[len(text)-1] >= utf8.RuneSelf {
 		n := brokenTail(text)
@@ -91,12 +82,29 @@ func (r *reader) pass(dst []lathe.Delta, text string) []lathe.Delta {
 	return dst
 }
 
+// completeRune reads the buffered rune once the beginning of text completes it or shows that it is invalid. It returns the rest of text.
+func (r *reader) completeRune(text string) string {
+	for text != "" && r.nrune < utf8.UTFMax && !utf8.RuneStart(text[0]) && !utf8.FullRune(r.rune[:r.nrune]) {
+		r.rune[r.nrune] = text[0]
+		r.nrune++
+		text = text[1:]
+	}
+	if text != "" || utf8.FullRune(r.rune[:r.nrune]) {
+		r.in = string(r.rune[:r.nrune])
+		r.nrune = 0
+		r.run()
+	}
+	return text
+}
+
 // Flush implements [Parser]. It reads the buffered tokens, except tokens that end the turn inside a call, the buffered bytes of a
 // truncated rune, and the text that the scanner has buffered.
 func (r *reader) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
-	if tail := r.tail; tail != "" {
-		if _, whole := turnTail(tail); !whole || !r.open {
-			dst = r.pass(dst, tail)
+	if r.tail != "" {
+		_, isWhole := turnTail(r.tail)
+		endsCall := isWhole && r.open
+		if !endsCall {
+			dst = r.pass(dst, r.tail)
 		}
 	}
 	r.out, r.from = dst, len(dst)
@@ -180,6 +188,11 @@ func (r *reader) start(id, name string) {
 	if id == "" {
 		id = r.newID()
 	}
+	r.startWithID(id, name)
+}
+
+// startWithID opens a call with this id, "" if the id follows the arguments.
+func (r *reader) startWithID(id, name string) {
 	r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: r.calls, ID: id, Name: name})
 	r.calls++
 	r.open = true

@@ -52,7 +52,8 @@ func continuesTurnEnd(tail, text string) bool {
 	}
 	for _, end := range turnEnds {
 		missing, ok := strings.CutPrefix(end, tail)
-		if ok && missing != "" && (strings.HasPrefix(text, missing) || strings.HasPrefix(missing, text)) {
+		agrees := strings.HasPrefix(text, missing) || strings.HasPrefix(missing, text)
+		if ok && missing != "" && agrees {
 			return true
 		}
 	}
@@ -64,7 +65,9 @@ func continuesTurnEnd(tail, text string) bool {
 func cutTurnEnd(s string) int {
 	for n := min(len(s), longestTurnEnd-1); n > 0; n-- {
 		tail := s[len(s)-n:]
-		if (tail[0] == '<' || tail[0] == '[') && slices.ContainsFunc(turnEnds, func(end string) bool { return len(end) > n && strings.HasPrefix(end, tail) }) {
+		mayBegin := tail[0] == '<' || tail[0] == '[' // the first bytes of all tokens
+		isBegun := func(end string) bool { return len(end) > n && strings.HasPrefix(end, tail) }
+		if mayBegin && slices.ContainsFunc(turnEnds, isBegun) {
 			return n
 		}
 	}

@@ -101,19 +101,12 @@ func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {
 		tools = ""
 	}
 	for i, m := range req.Messages {
-		switch {
-		case m.Role == lathe.RoleAssistant && d.form.native, d.form.explained && isSystem(m.Role):
-		case m.Role == lathe.RoleAssistant:
-			m.Parts = d.assistant(m.Parts, req.Tools)
-		case m.Role == lathe.RoleTool && !d.form.native:
-			m = d.results(m)
-		default:
-			m.Parts = d.cleaned(m.Parts)
-		}
+		m = d.rewritten(m, req.Tools)
 		if i == 0 && tools != "" {
 			m.Parts = append(slices.Clip(m.Parts), lathe.Text{Text: "\n\n" + tools})
 		}
-		if m.Role == lathe.RoleUser && i > 0 && req.Messages[i-1].Role == lathe.RoleTool && !d.form.native {
+		afterResults := i > 0 && req.Messages[i-1].Role == lathe.RoleTool && !d.form.native
+		if afterResults && m.Role == lathe.RoleUser {
 			last := &out.Messages[len(out.Messages)-1] // the results; the templates of some models require alternating roles
 			last.Parts = append(last.Parts, m.Parts...)
 			continue
@@ -121,6 +114,22 @@ func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {
 		out.Messages = append(out.Messages, m)
 	}
 	return &out
+}
+
+// rewritten returns a message in the form for a server without tool support.
+func (d *Dialect) rewritten(m lathe.Message, tools []*lathe.ToolSpec) lathe.Message {
+	switch {
+	case m.Role == lathe.RoleAssistant:
+		if !d.form.native {
+			m.Parts = d.assistant(m.Parts, tools)
+		}
+	case m.Role == lathe.RoleTool && !d.form.native:
+		return d.results(m)
+	case isSystem(m.Role) && d.form.explained: // unchanged
+	default:
+		m.Parts = d.cleaned(m.Parts)
+	}
+	return m
 }
 
 func isSystem(r lathe.Role) bool { return r == lathe.RoleSystem || r == lathe.RoleDeveloper }

@@ -139,7 +139,7 @@ func (c *compiler) value(schema []byte, path string, depth int) string {
 			c.b.Loosen(path, key)
 		}
 	}
-	return AnyOf(alternatives)
+	return AnyOf(alternatives...)
 }
 
 // typesOf returns the types that a schema names, or to which its other keywords belong; nil if it allows any type.
@@ -168,7 +168,9 @@ var plain = []string{"title", "description", "default", "examples", "deprecated"
 // looseBeside records the keywords of a schema, except plain ones and those in handled, as loosened.
 func (b *Builder) looseBeside(schema []byte, path string, handled ...string) {
 	for key := range rawjson.Members(schema) {
-		if name := rawjson.Text(key); !slices.Contains(plain, name) && !slices.Contains(handled, name) && !strings.HasPrefix(name, "x-") {
+		name := rawjson.Text(key)
+		isPlain := slices.Contains(plain, name) || strings.HasPrefix(name, "x-")
+		if !isPlain && !slices.Contains(handled, name) {
 			b.Loosen(path, name)
 		}
 	}
@@ -182,11 +184,7 @@ func (c *compiler) reference(schema, ref []byte, path string, depth int) string 
 		return c.any(path)
 	}
 	if n := len(c.open); n > 0 && c.open[n-1].nesting == c.nesting {
-		parent := c.open[n-1].name
-		if edge := [2]string{parent, name}; !c.edges[edge] {
-			c.edges[edge] = true
-			c.first[parent] = append(c.first[parent], name)
-		}
+		c.addFirst(c.open[n-1].name, name)
 	}
 	if rule, ok := c.refs[name]; ok {
 		return rule
@@ -202,6 +200,15 @@ func (c *compiler) reference(schema, ref []byte, path string, depth int) string 
 	c.b.define(rule, c.value(target, path, depth+1))
 	c.open = c.open[:len(c.open)-1]
 	return rule
+}
+
+// addFirst records that the rule of the reference parent can begin with that of name.
+func (c *compiler) addFirst(parent, name string) {
+	edge := [2]string{parent, name}
+	if !c.edges[edge] {
+		c.edges[edge] = true
+		c.first[parent] = append(c.first[parent], name)
+	}
 }
 
 // An openRef is a reference whose rule is being compiled, and the number of objects and lists around it.
@@ -271,7 +278,7 @@ func (c *compiler) union(schema []byte, key string, list []byte, path string, de
 		c.b.Fail(fmt.Errorf("%s: no value fits %s", path, key))
 		return Empty
 	}
-	return AnyOf(alternatives)
+	return AnyOf(alternatives...)
 }
 
 // enum returns the expression of the values of an enumeration that have one of the types. It returns "" if none has, as in schemas that
@@ -290,7 +297,7 @@ func (c *compiler) enum(list, types []byte, path string) string {
 		c.b.Fail(fmt.Errorf("%s.enum: more than %d values", path, maxEnum))
 		return Empty
 	}
-	return c.b.Rule("enum", AnyOf(alternatives))
+	return c.b.Rule("enum", AnyOf(alternatives...))
 }
 
 // fits reports whether a value has one of the types.
@@ -341,7 +348,7 @@ func (c *compiler) typed(schema []byte, typ, path string, depth int) string {
 	case "number":
 		return c.number(schema, path)
 	case "boolean":
-		return AnyOf([]string{c.style.True, c.style.False})
+		return AnyOf(c.style.True, c.style.False)
 	case "null":
 		return c.style.Null
 	case "array":
@@ -363,24 +370,25 @@ func (c *compiler) text(schema []byte, path string) string {
 	return c.style.String(c.b, least, most)
 }
 
-// Lengths returns the limits that the keywords min and max set. A negative most means no limit. A limit above maxRepeat is recorded as
+// Lengths returns the limits that the keywords lower and upper set. A negative most means no limit. A limit above maxRepeat is recorded as
 // loosened.
-func (b *Builder) Lengths(schema []byte, min, max, path string) (least, most int) {
+func (b *Builder) Lengths(schema []byte, lower, upper, path string) (least, most int) {
 	most = -1
-	if v := get(schema, min); v != nil {
-		if n, err := strconv.Atoi(string(v)); err == nil && n >= 0 && n <= maxRepeat {
+	if v := get(schema, lower); v != nil {
+		n, err := strconv.Atoi(string(v))
+		if err == nil && n >= 0 && n <= maxRepeat {
 			least = n
 		} else {
-			b.Loosen(path, min)
+			b.Loosen(path, lower)
 		}
 	}
-	if v := get(schema, max); v != nil {
+	if v := get(schema, upper); v != nil {
 		n, err := strconv.Atoi(string(v))
 		switch {
 		case err != nil || n > maxRepeat:
-			b.Loosen(path, max)
+			b.Loosen(path, upper)
 		case n < least:
-			b.Fail(fmt.Errorf("%s: %s is below %s", path, max, min))
+			b.Fail(fmt.Errorf("%s: %s is below %s", path, upper, lower))
 		default:
 			most = n
 		}
@@ -473,7 +481,7 @@ func (c *compiler) list(schema []byte, path string, depth int) string {
 	}
 	list := Sequence(`"["`, ws, item, Repeat(Sequence(ws, `","`, ws, item), max(least-1, 0), most), ws, `"]"`)
 	if least == 0 {
-		list = AnyOf([]string{empty, list})
+		list = AnyOf(empty, list)
 	}
 	return c.b.Rule("list", list)
 }
@@ -497,10 +505,9 @@ func (c *compiler) object(schema []byte, path string, depth int) string {
 		list[i] = Member{Required: m.Required, Expr: c.b.Rule("member", Sequence(Literal(c.style.Key(m.Name)), ws, `":"`, ws, c.value(m.Schema, path+"."+rawjson.Text(m.Name), depth+1)))}
 	}
 	inner := c.b.Separated(list, Sequence(ws, `","`, ws))
-	if optional := !slices.ContainsFunc(members, func(m Property) bool { return m.Required }); optional {
-		inner = Optional(Sequence(inner, ws))
-	} else {
-		inner = Sequence(inner, ws)
+	inner = Sequence(inner, ws)
+	if !slices.ContainsFunc(members, func(m Property) bool { return m.Required }) {
+		inner = Optional(inner)
 	}
 	return c.b.Rule("object", Sequence(`"{"`, ws, inner, `"}"`))
 }
@@ -515,12 +522,12 @@ func (c *compiler) dictionary(value string) string {
 // any returns the expression of a value without a schema.
 func (c *compiler) any(path string) string {
 	c.b.Loosen(path, "any")
-	scalar := AnyOf([]string{c.style.String(c.b, 0, -1), c.number(nil, path), c.style.True, c.style.False, c.style.Null})
+	scalar := AnyOf(c.style.String(c.b, 0, -1), c.number(nil, path), c.style.True, c.style.False, c.style.Null)
 	value := c.b.Rule("value", scalar)
 	ws := c.space()
 	for range anyDepth - 1 {
 		list := Sequence(`"["`, ws, Optional(Sequence(value, Repeat(Sequence(ws, `","`, ws, value), 0, -1), ws)), `"]"`)
-		value = c.b.Rule("value", AnyOf([]string{scalar, list, c.dictionary(value)}))
+		value = c.b.Rule("value", AnyOf(scalar, list, c.dictionary(value)))
 	}
 	return value
 }
@@ -593,7 +600,7 @@ func (b *Builder) Separated(members []Member, separator string) string {
 	for i, m := range slices.Backward(members) {
 		begin := Sequence(m.Expr, rest[i+1])
 		if !m.Required && first != "" {
-			begin = AnyOf([]string{begin, first})
+			begin = AnyOf(begin, first)
 		}
 		first = b.Rule("first", begin)
 	}
