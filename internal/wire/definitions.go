@@ -59,20 +59,13 @@ type sharedList struct {
 // If all of the tools are the server's own and the definitions have 16 KiB or more, Append also caches the text. Later calls with the same
 // list and form append a copy of it or, if shared is not nil, append nothing and set *shared to the text.
 func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ JSON, dropped []string) {
-	var kept []sharedList
-	if d != nil {
-		if p := d.lists.Load(); p != nil {
-			kept = *p
-		}
-	}
-	for i := range kept {
-		if l := &kept[i]; l.form == form && slices.Equal(l.tools, tools) {
-			if shared == nil {
-				return dst.Raw(l.text), l.dropped
-			}
-			*shared = Shared{len(dst), l.text}
-			return dst, l.dropped
-		}
+	list := d.find(tools, form)
+	switch {
+	case list != nil && shared == nil:
+		return dst.Raw(list.text), list.dropped
+	case list != nil:
+		*shared = Shared{len(dst), list.text}
+		return dst, list.dropped
 	}
 	start := len(dst)
 	for i, t := range tools {
@@ -84,24 +77,56 @@ func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, 
 			}
 		}
 	}
-	size := len(dst) - start
-	if d == nil || size < minShared || size > maxDefinitionsBytes || slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return !keeps(t) }) {
-		return dst, dropped
+	d.store(sharedList{tools, form, dst[start:], slices.Clip(dropped)})
+	return dst, dropped
+}
+
+// load returns the stored lists.
+func (d *Definitions) load() []sharedList {
+	if d == nil {
+		return nil
 	}
-	next := []sharedList{{slices.Clone(tools), form, slices.Clone(dst[start:]), slices.Clip(dropped)}}
-	for _, l := range kept {
-		if size += len(l.text); size > maxDefinitionsBytes || len(next) == maxShared {
+	lists := d.lists.Load()
+	if lists == nil {
+		return nil
+	}
+	return *lists
+}
+
+// find returns the stored list of the tools in the form, or nil.
+func (d *Definitions) find(tools []*lathe.ToolSpec, form Form) *sharedList {
+	lists := d.load()
+	for i := range lists {
+		if l := &lists[i]; l.form == form && slices.Equal(l.tools, tools) {
+			return l
+		}
+	}
+	return nil
+}
+
+// store stores a copy of a list, in place of the oldest lists, if its size is within the limits and all its tools may be cached. Of two lists
+// stored at the same time, one may be lost; it is encoded again.
+func (d *Definitions) store(list sharedList) {
+	size := len(list.text)
+	if d == nil || size < minShared || size > maxDefinitionsBytes || slices.ContainsFunc(list.tools, isUncacheable) {
+		return
+	}
+	list.tools, list.text = slices.Clone(list.tools), slices.Clone(list.text)
+	next := []sharedList{list}
+	for _, l := range d.load() {
+		size += len(l.text)
+		if size > maxDefinitionsBytes || len(next) == maxShared {
 			break
 		}
 		next = append(next, l)
 	}
-	d.lists.Store(&next) // of two lists stored at the same time, one may be lost; it is encoded again
-	return dst, dropped
+	d.lists.Store(&next)
 }
 
-// keeps reports whether the definition of a tool may be cached: it is one of the server's own. A disallowed tool is a copy for one request.
-func keeps(t *lathe.ToolSpec) bool {
-	return t.Owner == lathe.OwnerServer && t.Wire == "" && !t.Disallowed
+// isUncacheable reports whether the definition of a tool must not be cached: it is not one of the server's own, or a disallowed tool, which is a
+// copy for one request.
+func isUncacheable(t *lathe.ToolSpec) bool {
+	return t.Owner != lathe.OwnerServer || t.Wire != "" || t.Disallowed
 }
 
 // Allowed returns the names of the tools that the model may call if some of the tools are disallowed, else nil.

@@ -95,7 +95,8 @@ func last(members []lathe.Member, except func(name string) bool) (kept []lathe.M
 		at[m.Name] = i
 	}
 	for i, m := range members {
-		if len(m.Value) > 0 && at[m.Name] == i && (except == nil || !except(m.Name)) {
+		isExcluded := except != nil && except(m.Name)
+		if len(m.Value) > 0 && at[m.Name] == i && !isExcluded {
 			kept = append(kept, m)
 		}
 	}
@@ -165,8 +166,10 @@ func SentText(arguments string) string {
 func ReadArguments(arguments []byte) (object, cut bool) {
 	start := rawjson.SkipSpace(arguments, 0)
 	end, err := rawjson.Scan(arguments, start)
-	if bad := (*rawjson.SyntaxError)(nil); errors.As(err, &bad) {
+	var bad *rawjson.SyntaxError
+	if errors.As(err, &bad) {
 		return false, bad.Kind == rawjson.KindEnd
 	}
-	return rawjson.Kind(arguments[start:]) == '{' && rawjson.SkipSpace(arguments, end) == len(arguments), false
+	isWhole := rawjson.SkipSpace(arguments, end) == len(arguments)
+	return isWhole && rawjson.Kind(arguments[start:]) == '{', false
 }

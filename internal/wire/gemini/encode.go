@@ -120,11 +120,11 @@ func (e *encoder) appendTools(dst wire.JSON) wire.JSON {
 
 // definition is a [wire.EncodeDefinition]. It encodes one function declaration.
 func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
-	all := e.d.paths
-	e.d.paths = nil
 	const at = "tool"
+	earlier := e.d.paths // the paths of this tool are collected apart from them
+	e.d.paths = nil
 	dst = e.appendTool(dst, t, at)
-	dropped, e.d.paths = e.d.paths, all
+	dropped, e.d.paths = e.d.paths, earlier
 	for i, path := range dropped {
 		dropped[i] = strings.TrimPrefix(path, at)
 	}
@@ -172,12 +172,9 @@ func (e *encoder) appendToolConfig(dst wire.JSON) wire.JSON {
 	if len(e.req.Tools) == 0 || get(override, "functionCallingConfig") != nil {
 		choice.Mode = ""
 	}
-	switch choice.Mode {
-	case lathe.ChoiceRequired, lathe.ChoiceFunction, lathe.ChoiceNone:
-	default:
-		if allowed != nil {
-			e.d.add(wire.AllowedPath)
-		}
+	mayCallOthers := choice.Mode == "" || choice.Mode == lathe.ChoiceAuto
+	if allowed != nil && mayCallOthers {
+		e.d.add(wire.AllowedPath)
 	}
 	if choice.Mode == "" && override == nil {
 		return dst

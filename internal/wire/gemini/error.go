@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,32 +38,36 @@ var types = map[string]int{
 
 // statusOf returns the HTTP status and the status name for an error.
 func statusOf(e *wire.APIError) (int, string) {
-	status := e.Status
+	status, name := e.Status, ""
+	byType := cmp.Or(types[e.Type], 500)
 	for _, s := range statuses {
 		if s.word == e.Type {
-			if status < 400 || status > 599 {
-				status = s.http
-			}
-			return status, s.word
+			byType, name = s.http, s.word
 		}
 	}
 	if status < 400 || status > 599 {
-		if status = types[e.Type]; status == 0 {
-			status = 500
-		}
+		status = byType
 	}
+	if name == "" {
+		name = statusName(status)
+	}
+	return status, name
+}
+
+// statusName returns the status name for an HTTP status.
+func statusName(status int) string {
 	for _, s := range statuses {
 		if s.http == status {
-			return status, s.word
+			return s.word
 		}
 	}
 	switch {
 	case status < 500:
-		return status, "INVALID_ARGUMENT"
+		return "INVALID_ARGUMENT"
 	case status == 502, status == 529:
-		return status, "UNAVAILABLE"
+		return "UNAVAILABLE"
 	}
-	return status, "INTERNAL"
+	return "INTERNAL"
 }
 
 const (

@@ -43,12 +43,13 @@ func appendSchema(dst wire.JSON, schema []byte, at string, form schemaForm, d *d
 
 func (s *subset) note(keyword string) { s.d.add(strings.Join(s.where, ".") + "." + keyword) }
 
-// in calls f with names appended to the path.
-func (s *subset) in(f func(), names ...string) {
+// appendAt appends schema, whose path below the current one is path.
+func (s *subset) appendAt(dst wire.JSON, schema []byte, path ...string) wire.JSON {
 	n := len(s.where)
-	s.where = append(s.where, names...)
-	f()
+	s.where = append(s.where, path...)
+	dst = s.append(dst, schema)
 	s.where = s.where[:n]
+	return dst
 }
 
 func (s *subset) append(dst wire.JSON, schema []byte) wire.JSON {
@@ -67,46 +68,47 @@ func (s *subset) append(dst wire.JSON, schema []byte) wire.JSON {
 		name := rawjson.Text(key)
 		if refers && refusedBesideRef(name) {
 			s.note(name)
-			continue
-		}
-		switch name {
-		case "$id", "$anchor", "type", "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "required", "propertyOrdering":
-			dst = dst.Key(name).Compact(v)
-		case "$ref":
-			dst = s.appendRef(dst.Key(name), v)
-		case "enum":
-			if values, ok := s.enum(v, scalar); ok {
-				dst = dst.Val(name, values)
-			}
-		case "const":
-			dst = s.appendConst(dst, schema, v, scalar)
-		case "properties", "$defs", "definitions":
-			to := name
-			if name == "definitions" {
-				to = "$defs"
-				if rawjson.At(schema, to) != nil {
-					s.note(name)
-					continue
-				}
-			}
-			dst = s.appendMap(dst.Key(to), v, name)
-		case "items":
-			if rawjson.Kind(v) == '[' { // a list of schemas, as in JSON Schema draft 7
-				dst = s.appendList(dst.Key("prefixItems"), v, name)
-				continue
-			}
-			fallthrough
-		case "additionalProperties":
-			dst = dst.Key(name)
-			s.in(func() { dst = s.append(dst, v) }, name)
-		case "anyOf", "oneOf", "prefixItems":
-			dst = s.appendList(dst.Key(name), v, name)
-		case "$schema": // the dialect of the schema; it has no effect on values
-		default:
-			s.note(name)
+		} else {
+			dst = s.appendKeyword(dst, schema, name, v)
 		}
 	}
 	return dst.Lit("}")
+}
+
+// appendKeyword appends one keyword of schema in the form jsonSchema, or leaves it out.
+func (s *subset) appendKeyword(dst wire.JSON, schema []byte, keyword string, v []byte) wire.JSON {
+	switch keyword {
+	case "$id", "$anchor", "type", "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "required", "propertyOrdering":
+		return dst.Key(keyword).Compact(v)
+	case "$ref":
+		return s.appendRef(dst.Key(keyword), v)
+	case "enum":
+		if values, ok := s.enum(v, scalar); ok {
+			return dst.Val(keyword, values)
+		}
+	case "const":
+		return s.appendConst(dst, schema, v, scalar)
+	case "properties", "$defs":
+		return s.appendMap(dst.Key(keyword), v, keyword)
+	case "definitions":
+		if rawjson.At(schema, "$defs") == nil {
+			return s.appendMap(dst.Key("$defs"), v, keyword)
+		}
+		s.note(keyword)
+	case "items":
+		if rawjson.Kind(v) == '[' { // a list of schemas, as in JSON Schema draft 7
+			return s.appendList(dst.Key("prefixItems"), v, keyword)
+		}
+		return s.appendAt(dst.Key(keyword), v, keyword)
+	case "additionalProperties":
+		return s.appendAt(dst.Key(keyword), v, keyword)
+	case "anyOf", "oneOf", "prefixItems":
+		return s.appendList(dst.Key(keyword), v, keyword)
+	case "$schema": // the dialect of the schema; it has no effect on values
+	default:
+		s.note(keyword)
+	}
+	return dst
 }
 
 func refusedBesideRef(name string) bool {
@@ -126,8 +128,7 @@ func (s *subset) appendRef(dst wire.JSON, v []byte) wire.JSON {
 
 func (s *subset) appendMap(dst wire.JSON, v []byte, name string) wire.JSON {
 	return appendNamed(dst, v, func(dst wire.JSON, v []byte, property string) wire.JSON {
-		s.in(func() { dst = s.append(dst, v) }, name, property)
-		return dst
+		return s.appendAt(dst, v, name, property)
 	})
 }
 
@@ -148,8 +149,7 @@ func (s *subset) appendList(dst wire.JSON, v []byte, name string) wire.JSON {
 	dst = dst.Lit("[")
 	i := 0
 	for el := range rawjson.Elements(v) {
-		dst = dst.Next()
-		s.in(func() { dst = s.append(dst, el) }, wire.Element(name, i))
+		dst = s.appendAt(dst.Next(), el, wire.Element(name, i))
 		i++
 	}
 	return dst.Lit("]")

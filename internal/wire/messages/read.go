@@ -96,7 +96,8 @@ func (r *reader) readThinking(o wire.Object) string {
 	switch typ {
 	case "adaptive", "disabled":
 	case "enabled":
-		if r.Sampling.ReasoningBudget = t.Count("budget_tokens"); r.Sampling.ReasoningBudget == nil {
+		r.Sampling.ReasoningBudget = t.Count("budget_tokens")
+		if r.Sampling.ReasoningBudget == nil {
 			t.Fail("budget_tokens", "Must be an integer from 1 to 2147483647.")
 		}
 	default:

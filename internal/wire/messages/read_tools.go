@@ -46,16 +46,7 @@ func (r *reader) changeTools(change string, tool []byte) {
 	name := text(tool, "name")
 	switch text(tool, "type") {
 	case "tool_definition":
-		definition := get(tool, "definition")
-		name = text(definition, "name")
-		if short := r.toolName(name); slices.ContainsFunc(r.Tools, func(t *lathe.ToolSpec) bool { return t.Name == short }) {
-			break
-		}
-		n := len(r.Tools)
-		r.readTool("tool.definition", definition)
-		for _, t := range r.Tools[n:] {
-			t.Origin = wire.OriginInput
-		}
+		name = r.addDefinition(get(tool, "definition"))
 	case "tool_reference":
 	default: // a tool of a server of the vendor
 		return
@@ -65,6 +56,21 @@ func (r *reader) changeTools(change string, tool []byte) {
 	if change == "tool_removal" {
 		r.Removed = append(r.Removed, name)
 	}
+}
+
+// addDefinition declares the tool of a definition in the conversation, unless it is declared, and returns the client's name for it.
+func (r *reader) addDefinition(definition []byte) string {
+	name := text(definition, "name")
+	short := r.toolName(name)
+	if slices.ContainsFunc(r.Tools, func(t *lathe.ToolSpec) bool { return t.Name == short }) {
+		return name
+	}
+	n := len(r.Tools)
+	r.readTool("tool.definition", definition)
+	for _, t := range r.Tools[n:] {
+		t.Origin = wire.OriginInput
+	}
+	return name
 }
 
 // shortName returns the internal name of a tool, and records both names if they differ.
