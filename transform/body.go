@@ -51,34 +51,52 @@ const (
 // next reads c, the byte that follows body, and returns whether the body continues, ends with c, or contains a new opening tag that ends
 // with c.
 func (s *bodyScan) next(c byte, body []byte) bodyMark {
-	if s.inString {
-		switch {
-		case s.escaped:
-			s.escaped = false
-		case c == '\\':
-			s.escaped = true
-		case c == '"':
-			s.inString = false
-		}
-		return bodyContinues
-	}
 	switch {
+	case s.inString:
+		s.readString(c)
 	case c == '>':
 		return s.mark(body)
-	case s.kind == bodyOpen && (c == '{' || c == '['):
+	case s.kind == bodyOpen:
+		s.begin(c)
+	case s.kind == bodyJSON:
+		s.readJSON(c)
+	}
+	return bodyContinues
+}
+
+// begin selects the kind of the body by its first byte that does not belong to a name.
+func (s *bodyScan) begin(c byte) {
+	switch c {
+	case '{', '[':
 		s.kind, s.depth = bodyJSON, 1
-	case s.kind == bodyOpen && c == '<':
-		s.kind = bodyTagged // or the < of the closing tag, if the body is a bare name
-	case s.kind != bodyJSON:
+	case '<': // or that of the closing tag, if the body is only a name
+		s.kind = bodyTagged
+	}
+}
+
+// readString reads a byte in a JSON string.
+func (s *bodyScan) readString(c byte) {
+	switch {
+	case s.escaped:
+		s.escaped = false
+	case c == '\\':
+		s.escaped = true
 	case c == '"':
+		s.inString = false
+	}
+}
+
+// readJSON reads a byte of JSON outside of strings.
+func (s *bodyScan) readJSON(c byte) {
+	switch c {
+	case '"':
 		s.inString = s.depth > 0
-	case c == '{' || c == '[':
+	case '{', '[':
 		s.depth++
-	case c == '}' || c == ']':
+	case '}', ']':
 		s.depth--
 		s.complete = s.complete || s.depth == 0
 	}
-	return bodyContinues
 }
 
 // mark returns what the byte > means that follows body: it may be the last byte of a closing or an opening tag.
@@ -150,7 +168,8 @@ func readCalls(body string, tools []*lathe.ToolSpec, limit int) ([]tagCall, bool
 	}
 	name := nameIn(trimmed)
 	args := strings.TrimSpace(trimmed[len(name):])
-	if name == "" || args != "" && !isObject(args) {
+	isValid := args == "" || isObject(args)
+	if name == "" || !isValid {
 		return nil, false
 	}
 	return []tagCall{{name: name, args: args, dialect: tagDialect}}, true

@@ -87,24 +87,29 @@ func (t *tagReader) read(text string) {
 		return
 	}
 	for text != "" {
-		n := strings.IndexByte(text, '>') + 1
-		if n == 0 {
-			n = len(text)
-		}
-		afterCall := t.calls > 0
-		if t.inside {
-			n = t.bodyPiece(text)
-		} else {
-			t.piece(text[:n])
-		}
+		before := t.calls
+		n := t.readPiece(text)
 		switch {
-		case afterCall && len(t.stored) <= maxBuffered: // beyond that limit it is never returned
+		case before > 0 && len(t.stored) <= maxBuffered: // beyond that limit it is never returned
 			t.stored = append(t.stored, text[:n]...)
-		case !afterCall && t.calls > 0:
+		case before == 0 && t.calls > 0:
 			t.stored = append(t.stored, t.body...)
 		}
 		text = text[n:]
 	}
+}
+
+// readPiece reads the beginning of text, inside or outside of a tag, and returns its length in bytes.
+func (t *tagReader) readPiece(text string) int {
+	if t.inside {
+		return t.bodyPiece(text)
+	}
+	n := strings.IndexByte(text, '>') + 1
+	if n == 0 {
+		n = len(text)
+	}
+	t.piece(text[:n])
+	return n
 }
 
 // piece reads text between tags. text ends with its first > if it has one, so that an opening tag can only be at its end.
@@ -170,26 +175,16 @@ func (t *tagReader) bodyPiece(text string) int {
 	for i := range len(text) {
 		mark := t.state.next(text[i], t.body)
 		t.total++
-		if t.over && len(t.body) >= t.max {
+		if t.over && len(t.body) >= t.max { // only its end is compared with a closing tag
 			t.body = append(t.body[:0], t.body[len(t.body)-len(tagClose):]...)
 		}
 		t.body = append(t.body, text[i])
 		switch {
 		case mark == bodyEnds:
-			if t.over {
-				t.giveBad(text[:i+1])
-				t.emitFailure(lathe.CodePayloadTooLarge, "")
-			} else {
-				t.end()
-			}
-			t.leave()
+			t.endBody(text[:i+1])
 			return i + 1
-		case mark == bodyBegins && !t.over: // a second tag begins: the text from the first one on was no call
-			t.body = t.body[:len(t.body)-len(tagOpen)]
-			t.total -= len(tagOpen)
-			t.fail(lathe.CodePayloadParseError)
-			t.body = append(t.body[:0], tagOpen...)
-			t.total, t.state = len(tagOpen), bodyScan{}
+		case mark == bodyBegins && !t.over:
+			t.beginAgain()
 		case !t.over && len(t.body) > t.max+len(tagOpen)+len(tagClose):
 			t.giveBad(string(t.body))
 			t.excerpt = t.head()
@@ -201,6 +196,26 @@ func (t *tagReader) bodyPiece(text string) int {
 		t.giveBad(text)
 	}
 	return len(text)
+}
+
+// endBody ends the body at its closing tag; text is the part of the body in the current piece.
+func (t *tagReader) endBody(text string) {
+	if t.over {
+		t.giveBad(text)
+		t.emitFailure(lathe.CodePayloadTooLarge, "")
+	} else {
+		t.end()
+	}
+	t.leave()
+}
+
+// beginAgain begins the body at a second opening tag: the text from the first one on was no call.
+func (t *tagReader) beginAgain() {
+	t.body = t.body[:len(t.body)-len(tagOpen)]
+	t.total -= len(tagOpen)
+	t.fail(lathe.CodePayloadParseError)
+	t.body = append(t.body[:0], tagOpen...)
+	t.total, t.state = len(tagOpen), bodyScan{}
 }
 
 func (t *tagReader) leave() {
@@ -266,7 +281,8 @@ func (t *tagReader) flush() {
 	case t.over:
 		t.emitFailure(lathe.CodePayloadTooLarge, "")
 	default:
-		if calls, ok := readCalls(string(t.body[len(tagOpen):]), t.tools, t.max); ok && t.state.closed() {
+		calls, ok := readCalls(string(t.body[len(tagOpen):]), t.tools, t.max)
+		if ok && t.state.closed() {
 			t.emitCalls(calls)
 		} else {
 			t.fail(lathe.CodeIncompleteCall)
