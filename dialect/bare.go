@@ -35,18 +35,18 @@ const (
 
 func (b *bareCalls) Append(dst []lathe.Delta, text string) []lathe.Delta {
 	if b.state == bareText {
-		return b.Parser.Append(dst, text)
+		return b.fullParser.Append(dst, text)
 	}
-	b.deltas = b.Parser.Append(b.deltas[:0], text)
+	b.deltas = b.fullParser.Append(b.deltas[:0], text)
 	return b.pass(dst)
 }
 
 func (b *bareCalls) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 	if b.state == bareText {
-		return b.Parser.Flush(dst)
+		return b.fullParser.Flush(dst)
 	}
 	var err error
-	b.deltas, err = b.Parser.Flush(b.deltas[:0])
+	b.deltas, err = b.fullParser.Flush(b.deltas[:0])
 	dst = b.pass(dst)
 	if b.state == bareText {
 		return dst, err

@@ -175,7 +175,7 @@ func (c *constrainer) root() string {
 	if !c.single && l.between != "" {
 		group = gbnf.Sequence(call, gbnf.Repeat(gbnf.Sequence(l.between, call), 0, -1))
 	}
-	group = c.b.Rule("calls", gbnf.Sequence(optionalText(l.before), group, optionalText(l.after)))
+	group = c.b.Rule("calls", gbnf.Sequence(gbnf.Literal(l.before), group, gbnf.Literal(l.after)))
 	turn := group
 	if !c.single && !l.once {
 		turn = gbnf.Sequence(group, gbnf.Repeat(gbnf.Sequence(`"\n"?`, group), 0, -1))
@@ -209,14 +209,6 @@ func (c *constrainer) thinking(marks []string) string {
 		block = rule(gbnf.Optional(open))
 	}
 	return gbnf.Optional(block)
-}
-
-// optionalText returns the grammar expression of text, which may be "".
-func optionalText(text string) string {
-	if text == "" {
-		return gbnf.Empty
-	}
-	return gbnf.Literal(text)
 }
 
 // minTrigger is the minimal length, in bytes, of a text that triggers a tag without the name of a tool, in a dialect without marks.

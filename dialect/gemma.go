@@ -39,7 +39,7 @@ func newGemmaForm(f gemmaForm) *gemmaForm {
 	return &f
 }
 
-func (f *gemmaForm) parser(o Options) Parser {
+func (f *gemmaForm) parser(o Options) fullParser {
 	g := &gemma{attempt: attempt{reader: newReader(o, f.marks), opens: gemmaOpen, closes: gemmaClose}, form: f}
 	g.reader.run, g.reader.close = func() { g.readTokens(g) }, g.finish
 	g.prose = newProse(&g.reader, f.base)

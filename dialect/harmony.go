@@ -23,8 +23,7 @@ const (
 	fusedFinal
 )
 
-var harmonyTokens = []string{"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>",
-	"<|return|>", "<|call|>", "<|recipient|>"}
+var harmonyTokens = strings.Fields("<|start|> <|end|> <|message|> <|channel|> <|constrain|> <|return|> <|call|> <|recipient|>")
 
 var (
 	harmonyMarks = newMarks(false, harmonyTokens...)
@@ -81,7 +80,7 @@ func (s harmonyState) inContent() bool {
 	return false
 }
 
-func newHarmony(o Options) Parser {
+func newHarmony(o Options) fullParser {
 	h := &harmony{reader: newReader(o, harmonyMarks)}
 	h.reader.run, h.reader.close = h.read, h.finish
 	h.holdsEnds = false

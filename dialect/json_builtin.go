@@ -120,7 +120,7 @@ func (b *builtinCall) byte(c byte) bool {
 		if c == '(' {
 			return b.named()
 		}
-		return isNameByte(c) && b.addToken(c)
+		return b.addToken(c) && isNameByte(c)
 	case builtinKey:
 		return b.keyByte(c)
 	case builtinEq:
@@ -152,10 +152,8 @@ func (b *builtinCall) keyByte(c byte) bool {
 	case c == ')' && len(b.token) == 0:
 		b.state = builtinEnd
 		return true
-	case c == '.' || c == ':':
-		return false
 	}
-	return (isNameByte(c) || c >= utf8.RuneSelf) && b.addToken(c)
+	return b.addToken(c) && (c >= utf8.RuneSelf || isNameByte(c) && c != '.' && c != ':')
 }
 
 // addToken appends c to the name or key being read. It returns false if that becomes too long.

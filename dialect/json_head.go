@@ -14,23 +14,33 @@ import (
 // headByte reads one byte of the head of a block.
 func (p *jsonParser) headByte(c byte) {
 	part := &p.block.head[p.part]
-	switch {
-	case len(p.partial) >= maxHeadBytes:
+	if len(p.partial) >= maxHeadBytes {
 		p.markUnreadable(lathe.CodePayloadParseError)
 		return
-	case part.json && p.startsJSON(c):
-		p.endWithoutMark(part, c)
+	}
+	if part.json && p.startsJSON(c) {
+		word := bytes.TrimSpace(p.partial)
+		if len(word) > 0 && !p.object.setHeadWord(part.field, word) {
+			p.noName()
+			return
+		}
+		p.beginPart(len(p.block.head))
 		return
 	}
 	p.partial = append(p.partial, c)
 	end, word := part.end(p.partial)
 	switch {
-	case end != nil && (len(word) > 0 || !space(c)):
-		p.endPart(part, end, word)
-	case !p.extendPart(part, c):
+	case end == nil, len(word) == 0 && space(c):
+		if !p.extendPart(part, c) {
+			p.noName()
+			return
+		}
+		p.consume()
+	case !p.object.setHeadWord(part.field, word):
 		p.noName()
 	default:
 		p.consume()
+		p.beginPart(end.next)
 	}
 }
 
@@ -45,29 +55,12 @@ func (part *headPart) end(text []byte) (end *headEnd, word []byte) {
 	return nil, nil
 }
 
-// endPart ends a part at the last byte of end.
-func (p *jsonParser) endPart(part *headPart, end *headEnd, word []byte) {
-	if !p.object.setHeadWord(part.field, word) {
-		p.noName()
-		return
-	}
-	p.consume()
-	p.partial, p.wordEnd = p.partial[:0], 0
-	p.part = end.next
-	if p.part == len(p.block.head) {
+// beginPart begins part n of the head, or ends the head after its last part.
+func (p *jsonParser) beginPart(n int) {
+	p.partial, p.wordEnd, p.part = p.partial[:0], 0, n
+	if n == len(p.block.head) {
 		p.endHead()
 	}
-}
-
-// endWithoutMark ends a part, and with it the head, at c, which startsJSON accepted.
-func (p *jsonParser) endWithoutMark(part *headPart, c byte) {
-	word := bytes.TrimSpace(p.partial)
-	if c == '{' && len(word) > 0 && !p.object.setHeadWord(part.field, word) {
-		p.noName()
-		return
-	}
-	p.partial = p.partial[:0]
-	p.state = blockOpen
 }
 
 // startsJSON reports whether the JSON, or the mark that closes the block, begins at c, without one of the ends of the part.

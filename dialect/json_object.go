@@ -183,10 +183,12 @@ func (o *callObject) step(was, now jsonState, part string) objectStatus {
 		}
 		return objectBroken
 	}
-	if o.callDepth > 1 && o.js.depth < o.callDepth {
-		return o.leaveInner()
-	}
 	switch {
+	case o.callDepth > 1 && o.js.depth < o.callDepth: // the member that contains the call has ended
+		o.callDepth, o.js.outer = 1, ownLevels
+		if o.ranks[objectArgs] < 0 || !o.named {
+			return objectBroken
+		}
 	case o.place == inKey:
 		o.addKey(part)
 		if now == jsonColon {
@@ -280,15 +282,6 @@ func (o *callObject) enterInner() objectStatus {
 	}
 	o.inner, o.place = true, betweenMembers
 	o.callDepth, o.js.outer = 2, ownLevels+1
-	return objectMore
-}
-
-// leaveInner ends the object that is the value of the member form.inner. The call is in it.
-func (o *callObject) leaveInner() objectStatus {
-	o.callDepth, o.js.outer = 1, ownLevels
-	if o.ranks[objectArgs] < 0 || !o.named {
-		return objectBroken
-	}
 	return objectMore
 }
 

@@ -33,7 +33,7 @@ func newPythonicForm(f pythonicForm) *pythonicForm {
 	return &f
 }
 
-func (f *pythonicForm) parser(o Options) Parser {
+func (f *pythonicForm) parser(o Options) fullParser {
 	texts, set := f.texts, f.marks
 	if f.bare && len(o.Tools) > 0 {
 		texts = slices.Clip(texts)

@@ -1,6 +1,9 @@
 package dialect
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // A quotation scans prose for text that is quoted without Markdown's backticks. A call inside it is text. Text is quoted:
 //
@@ -15,9 +18,9 @@ import "strings"
 //
 // The zero value is the beginning of a message.
 type quotation struct {
-	close   byte // the last byte of the mark that closes the open quotation; 0 if none is open
-	opened  bool // the opening " was the last byte
-	hasCall bool // the quotation contains a call
+	close   string // the mark that closes the open quotation; "" if none is open
+	opened  bool   // the opening " was the last byte
+	hasCall bool   // the quotation contains a call
 
 	prev, before byte // the last byte, and the one before it
 
@@ -53,21 +56,12 @@ const (
 
 const maxTagName = len("/code")
 
-// The last bytes of quotation marks in UTF-8. Those of “, ” and „ follow e2 80, those of « and » follow c2.
-const (
-	leftQuote       = 0x9c // “
-	rightQuote      = 0x9d // ”
-	lowQuote        = 0x9e // „
-	leftAngleQuote  = 0xab // «
-	rightAngleQuote = 0xbb // »
-)
-
 // noteCall handles a mark that begins a call inside the quotation, where it is text.
-func (q *quotation) noteCall() { q.hasCall = q.close != 0 }
+func (q *quotation) noteCall() { q.hasCall = q.close != "" }
 
 // quotes reports whether the next byte is quoted.
 func (q *quotation) quotes() bool {
-	return q.close != 0 || q.line.block || q.element != elementNone || q.line.code || q.indents()
+	return q.close != "" || q.line.block || q.element != elementNone || q.line.code || q.indents()
 }
 
 // indents reports whether the white space so far makes the line indented code.
@@ -84,7 +78,7 @@ func (q *quotation) byte(c byte, plain bool) {
 		q.beginLine(c, plain)
 	}
 	if q.opened && space(c) {
-		q.close = 0
+		q.close = ""
 	}
 	q.opened = false
 	if plain {
@@ -118,49 +112,35 @@ func (q *quotation) endLine() {
 		q.element = elementNone
 	}
 	if empty || !q.hasCall {
-		q.close, q.hasCall = 0, false
+		q.close, q.hasCall = "", false
 	}
 	q.line, q.inTag = quotedLine{}, false
 }
 
 // readMark opens or closes a quotation if c completes a quotation mark.
 func (q *quotation) readMark(c byte) {
-	if q.close != 0 {
-		if q.closes(c) {
-			q.close, q.hasCall = 0, false
-		}
+	if c != '"' && c < utf8.RuneSelf {
 		return
 	}
+	mark := string([]byte{q.before, q.prev, c}) // ends with the mark
 	switch {
-	case c == '"' && opensAfter(q.prev):
-		q.close, q.opened = '"', true
-	case c == leftQuote && q.afterGeneral():
-		q.close = rightQuote
-	case c == lowQuote && q.afterGeneral():
-		q.close = leftQuote
-	case c == leftAngleQuote && q.afterLatin():
-		q.close = rightAngleQuote
-	}
-}
-
-// closes reports whether c completes the mark that closes the open quotation.
-func (q *quotation) closes(c byte) bool {
-	switch {
-	case c != q.close:
-		return false
+	case q.close != "":
+		mayClose := c != '"' || !q.hasCall || endsCall(q.prev)
+		if mayClose && strings.HasSuffix(mark, q.close) {
+			q.close, q.hasCall = "", false
+		}
 	case c == '"':
-		return !q.hasCall || endsCall(q.prev)
-	case c == rightAngleQuote:
-		return q.afterLatin()
+		if opensAfter(q.prev) {
+			q.close, q.opened = `"`, true
+		}
+	case mark == "“":
+		q.close = "”"
+	case mark == "„":
+		q.close = "“"
+	case strings.HasSuffix(mark, "«"):
+		q.close = "»"
 	}
-	return q.afterGeneral()
 }
-
-// afterGeneral reports whether the last bytes are e2 80, with which the marks of general punctuation begin.
-func (q *quotation) afterGeneral() bool { return q.before == 0xe2 && q.prev == 0x80 }
-
-// afterLatin reports whether the last byte is c2, with which « and » begin.
-func (q *quotation) afterLatin() bool { return q.prev == 0xc2 }
 
 // opensAfter reports whether a " after the byte prev may open a quotation.
 func opensAfter(prev byte) bool {

@@ -66,7 +66,16 @@ func (r *reader) Append(dst []lathe.Delta, text string) []lathe.Delta {
 func (r *reader) pass(dst []lathe.Delta, text string) []lathe.Delta {
 	r.out, r.from = dst, len(dst)
 	if r.nrune > 0 && text != "" {
-		text = r.completeRune(text)
+		for text != "" && r.nrune < utf8.UTFMax && !utf8.RuneStart(text[0]) && !utf8.FullRune(r.rune[:r.nrune]) {
+			r.rune[r.nrune] = text[0]
+			r.nrune++
+			text = text[1:]
+		}
+		if text != "" || utf8.FullRune(r.rune[:r.nrune]) {
+			r.in = string(r.rune[:r.nrune])
+			r.nrune = 0
+			r.run()
+		}
 	}
 	if text != "" && text[len(text)-1] >= utf8.RuneSelf {
 		n := brokenTail(text)
@@ -80,21 +89,6 @@ func (r *reader) pass(dst []lathe.Delta, text string) []lathe.Delta {
 	r.flushJoined()
 	dst, r.out = r.out, nil
 	return dst
-}
-
-// completeRune reads the buffered rune once the beginning of text completes it or shows that it is invalid. It returns the rest of text.
-func (r *reader) completeRune(text string) string {
-	for text != "" && r.nrune < utf8.UTFMax && !utf8.RuneStart(text[0]) && !utf8.FullRune(r.rune[:r.nrune]) {
-		r.rune[r.nrune] = text[0]
-		r.nrune++
-		text = text[1:]
-	}
-	if text != "" || utf8.FullRune(r.rune[:r.nrune]) {
-		r.in = string(r.rune[:r.nrune])
-		r.nrune = 0
-		r.run()
-	}
-	return text
 }
 
 // Flush implements [Parser]. It reads the buffered tokens, except tokens that end the turn inside a call, the buffered bytes of a
@@ -264,6 +258,9 @@ func (r *reader) means(name string) bool {
 
 // Anomalies returns the deviations that the parser has tolerated so far.
 func (r *reader) Anomalies() Anomalies { return Anomalies{ToolName: r.mended} }
+
+// WritesArguments returns false: the arguments are the text of the model.
+func (r *reader) WritesArguments() bool { return false }
 
 // knows reports whether a tool of that name was offered.
 func (r *reader) knows(name string) bool { return offered(r.opts.Tools, name) }

@@ -97,7 +97,25 @@ type scanner struct {
 // next returns a run of text (mark is -1) or one mark. It returns false if the piece has been read.
 func (s *scanner) next() (text string, mark int, ok bool) {
 	if s.held != "" {
-		return s.nextHeld()
+		s.looked++
+		id, part := s.marks.at(s.held, s.in)
+		if part >= 0 && !s.last {
+			s.buffer(s.marks.list[part])
+			return "", -1, false
+		}
+		if id >= 0 {
+			return s.takeMark(s.marks.list[id]), id, true
+		}
+		k := 1
+		for ; k < len(s.held); k++ {
+			s.looked++
+			if id, part := s.marks.at(s.held[k:], s.in); id >= 0 || part >= 0 && !s.last {
+				break
+			}
+		}
+		text := s.held[:k]
+		s.held = s.held[k:]
+		return text, -1, true
 	}
 	if s.in == "" {
 		return "", -1, false
@@ -119,33 +137,6 @@ func (s *scanner) next() (text string, mark int, ok bool) {
 		return text, -1, text != ""
 	}
 	return s.take(len(s.in)), -1, true
-}
-
-// nextHeld is next while text is buffered.
-func (s *scanner) nextHeld() (text string, mark int, ok bool) {
-	s.looked++
-	id, part := s.marks.at(s.held, s.in)
-	if part >= 0 && !s.last {
-		s.buffer(s.marks.list[part])
-		return "", -1, false
-	}
-	if id >= 0 {
-		return s.takeMark(s.marks.list[id]), id, true
-	}
-	n := 1 // the length of the run of text
-	for n < len(s.held) && !s.mayBegin(n) {
-		n++
-	}
-	text = s.held[:n]
-	s.held = s.held[n:]
-	return text, -1, true
-}
-
-// mayBegin reports whether a mark begins at offset i of held, or may still begin there.
-func (s *scanner) mayBegin(i int) bool {
-	s.looked++
-	id, part := s.marks.at(s.held[i:], s.in)
-	return id >= 0 || part >= 0 && !s.last
 }
 
 // take consumes n bytes of the piece and returns them.

@@ -16,7 +16,11 @@ func (t tag) looksLikeCall() bool { return t.named || t.args }
 
 // readTag parses attributes in any order: name="N", name='N', name=N and the word args. It ignores all others.
 func readTag(s string) (t tag) {
-	for s = trimSpace(s); s != ""; s = trimSpace(s) {
+	for {
+		s = trimSpace(s)
+		if s == "" {
+			return t
+		}
 		if s == "/" {
 			t.closed = true
 			return t
@@ -31,30 +35,26 @@ func readTag(s string) (t tag) {
 		}
 		key := s[:n]
 		s = trimSpace(s[n:])
-		value, hasValue := "", strings.HasPrefix(s, "=")
-		if hasValue {
-			var ok bool
-			value, s, ok = attribute(trimSpace(s[1:]))
-			t.broken = t.broken || !ok
+		if !strings.HasPrefix(s, "=") {
+			t.args = t.args || strings.EqualFold(key, "args")
+			continue
+		}
+		var value string
+		var ok bool
+		if value, s, ok = attribute(trimSpace(s[1:])); !ok {
+			t.broken = true
 		}
 		switch {
-		case strings.EqualFold(key, "args"):
-			t.args = true
-		case hasValue && strings.EqualFold(key, "name"):
-			t.setName(value)
+		case !strings.EqualFold(key, "name"):
+			t.args = t.args || strings.EqualFold(key, "args")
+			continue
+		case t.named || !isToolName(value):
+			t.broken = true
+		default:
+			t.name = value
 		}
+		t.named = true
 	}
-	return t
-}
-
-// setName sets the name. A second or invalid name breaks the tag.
-func (t *tag) setName(name string) {
-	if t.named || !isToolName(name) {
-		t.broken = true
-	} else {
-		t.name = name
-	}
-	t.named = true
 }
 
 // attribute parses the value of an attribute, quoted or not, and returns the text after it. ok is false if there is no value.

@@ -56,7 +56,7 @@ const (
 	tagsBad  // in an unreadable attempt, up to its closing tag
 )
 
-func newTags(o Options) Parser {
+func newTags(o Options) fullParser {
 	t := &tags{attempt: attempt{reader: newReader(o, tagsMarks)}}
 	t.reader.run, t.reader.close = t.read, t.finish
 	t.prose = newProse(&t.reader, len(tagsCalls))

@@ -7,11 +7,11 @@ import (
 
 // turnEnds are the tokens with which models end a turn, except those of harmony, which are marks of that dialect. A server may return
 // them as text.
-var turnEnds = []string{
-	"<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "</s>", "<eos>",
-	"<end_of_turn>", "<turn|>", "<|tool_response>", "<start_function_response>", "<｜end▁of▁sentence｜>", "[e~[", "<seed:eos>",
-	"<|observation|>", "<|user|>", "<|END_OF_TURN_TOKEN|>", "<SPECIAL_12>",
-}
+var turnEnds = strings.Fields(`
+	<|im_end|> <|endoftext|> <|end_of_text|> <|eot_id|> <|eom_id|> <|eot|> <|eom|> <|end|> </s> <eos>
+	<end_of_turn> <turn|> <|tool_response> <start_function_response> <｜end▁of▁sentence｜> [e~[ <seed:eos>
+	<|observation|> <|user|> <|END_OF_TURN_TOKEN|> <SPECIAL_12>
+`)
 
 const (
 	maxTurnEndBytes   = 128 // maximal length of buffered tokens

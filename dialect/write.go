@@ -9,8 +9,10 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A form describes how a dialect writes prompts. The text that it writes contains no marks that come from outside.
+// A form is the parser of a dialect, and describes how the dialect writes prompts. The text that it writes contains no marks that come from
+// outside.
 type form struct {
+	parser func(o Options) fullParser
 	// call returns one call as text. args is never blank.
 	call func(c lathe.ToolCall, args string) string
 	// typed returns a call of a tool whose schema is known; nil: call is used.
@@ -101,12 +103,19 @@ func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {
 		tools = ""
 	}
 	for i, m := range req.Messages {
-		m = d.rewritten(m, req.Tools)
+		switch {
+		case m.Role == lathe.RoleAssistant && d.form.native, d.form.explained && isSystem(m.Role):
+		case m.Role == lathe.RoleAssistant:
+			m.Parts = d.assistant(m.Parts, req.Tools)
+		case m.Role == lathe.RoleTool && !d.form.native:
+			m = d.results(m)
+		default:
+			m.Parts = d.cleaned(m.Parts)
+		}
 		if i == 0 && tools != "" {
 			m.Parts = append(slices.Clip(m.Parts), lathe.Text{Text: "\n\n" + tools})
 		}
-		afterResults := i > 0 && req.Messages[i-1].Role == lathe.RoleTool && !d.form.native
-		if afterResults && m.Role == lathe.RoleUser {
+		if m.Role == lathe.RoleUser && i > 0 && req.Messages[i-1].Role == lathe.RoleTool && !d.form.native {
 			last := &out.Messages[len(out.Messages)-1] // the results; the templates of some models require alternating roles
 			last.Parts = append(last.Parts, m.Parts...)
 			continue
@@ -114,22 +123,6 @@ func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {
 		out.Messages = append(out.Messages, m)
 	}
 	return &out
-}
-
-// rewritten returns a message in the form for a server without tool support.
-func (d *Dialect) rewritten(m lathe.Message, tools []*lathe.ToolSpec) lathe.Message {
-	switch {
-	case m.Role == lathe.RoleAssistant:
-		if !d.form.native {
-			m.Parts = d.assistant(m.Parts, tools)
-		}
-	case m.Role == lathe.RoleTool && !d.form.native:
-		return d.results(m)
-	case isSystem(m.Role) && d.form.explained: // unchanged
-	default:
-		m.Parts = d.cleaned(m.Parts)
-	}
-	return m
 }
 
 func isSystem(r lathe.Role) bool { return r == lathe.RoleSystem || r == lathe.RoleDeveloper }

@@ -2,7 +2,6 @@ package observe
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -41,30 +40,26 @@ func appendRequest(attrs []attribute.KeyValue, r *event.ModelRequest) []attribut
 
 // appendMessages appends the last messages of a conversation that fit into maxSpanContent, and the number of omitted ones.
 func appendMessages(attrs []attribute.KeyValue, messages []lathe.Message) []attribute.KeyValue {
-	size := len("[]")
-	texts := make([]string, 0, len(messages)) // from the last message on
-	for i := range slices.Backward(messages) {
-		m := &messages[i]
-		text := jsonText(genAIMessage{Role: string(m.Role), Parts: genAIParts(m)})
-		size += len(text) + len(",")
-		if size > maxSpanContent {
+	size, first := 2, len(messages)
+	texts := make([]string, len(messages))
+	for ; first > 0; first-- {
+		m := &messages[first-1]
+		texts[first-1] = jsonText(genAIMessage{Role: string(m.Role), Parts: genAIParts(m)})
+		if size += len(texts[first-1]) + 1; size > maxSpanContent {
 			break
 		}
-		texts = append(texts, text)
 	}
-	slices.Reverse(texts)
-	if omitted := len(messages) - len(texts); omitted > 0 {
-		attrs = append(attrs, attribute.Int(attrOmitted, omitted))
+	if first > 0 {
+		attrs = append(attrs, attribute.Int(attrOmitted, first))
 	}
-	return append(attrs, attribute.String(attrMessages, "["+strings.Join(texts, ",")+"]"))
+	return append(attrs, attribute.String(attrMessages, "["+strings.Join(texts[first:], ",")+"]"))
 }
 
 // appendAnswer appends the message of a model and its finish reason in the words of the conventions.
 func appendAnswer(attrs []attribute.KeyValue, m *lathe.Message, reason lathe.FinishReason) []attribute.KeyValue {
 	finish := string(reason)
-	isCut := reason == lathe.FinishLength || reason == lathe.FinishContentFilter
 	switch {
-	case len(m.Calls()) > 0 && !isCut:
+	case len(m.Calls()) > 0 && reason != lathe.FinishLength && reason != lathe.FinishContentFilter:
 		finish = "tool_call"
 	case reason == "" || reason == lathe.FinishToolCalls || reason == lathe.FinishUnknown:
 		finish = "stop"

@@ -43,29 +43,19 @@ func (m *merger) addAll(list []byte, depth int) {
 			m.b.Loosen(m.path, "allOf")
 			return
 		}
-		el = m.target(el)
+		for hops := 0; hops < maxDepth && get(el, "$ref") != nil && m.b.Part(len(m.root)); hops++ {
+			target, ok := Resolve(m.root, rawjson.Text(get(el, "$ref")))
+			if !ok {
+				break
+			}
+			el = target
+		}
 		if get(el, "$ref") != nil {
 			m.b.Loosen(m.path+".allOf", "$ref")
 		}
 		m.add(el)
 		m.addAll(get(el, "allOf"), depth+1)
 	}
-}
-
-// target returns the schema to which the references of schema lead; a schema with a reference if it cannot be resolved.
-func (m *merger) target(schema []byte) []byte {
-	for range maxDepth {
-		ref := get(schema, "$ref")
-		if ref == nil || !m.b.Part(len(m.root)) {
-			break
-		}
-		next, ok := Resolve(m.root, rawjson.Text(ref))
-		if !ok {
-			break
-		}
-		schema = next
-	}
-	return schema
 }
 
 // add adds the keywords of one schema.
@@ -80,12 +70,10 @@ func (m *merger) add(schema []byte) {
 				m.required = append(m.required, string(el))
 			}
 		default:
-			have, ok := m.values[name]
-			switch {
-			case !ok:
+			if have, ok := m.values[name]; !ok {
 				m.values[name] = v
 				m.members = append(m.members, string(key)+":"+string(v))
-			case !bytes.Equal(have, v) && !slices.Contains(plain, name):
+			} else if !bytes.Equal(have, v) && !slices.Contains(plain, name) {
 				m.b.Loosen(m.path+".allOf", name)
 			}
 		}

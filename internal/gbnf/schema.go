@@ -163,7 +163,8 @@ func typesOf(schema []byte) (types []string) {
 }
 
 // plain are the keywords that do not restrict values.
-var plain = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$schema", "$id", "$comment", "$defs", "definitions", "$anchor"}
+var plain = strings.Fields(`title description default examples deprecated readOnly writeOnly $schema $id $comment $defs definitions $anchor
+`)
 
 // looseBeside records the keywords of a schema, except plain ones and those in handled, as loosened.
 func (b *Builder) looseBeside(schema []byte, path string, handled ...string) {
@@ -184,7 +185,11 @@ func (c *compiler) reference(schema, ref []byte, path string, depth int) string 
 		return c.any(path)
 	}
 	if n := len(c.open); n > 0 && c.open[n-1].nesting == c.nesting {
-		c.addFirst(c.open[n-1].name, name)
+		parent := c.open[n-1].name
+		if edge := [2]string{parent, name}; !c.edges[edge] {
+			c.edges[edge] = true
+			c.first[parent] = append(c.first[parent], name)
+		}
 	}
 	if rule, ok := c.refs[name]; ok {
 		return rule
@@ -200,15 +205,6 @@ func (c *compiler) reference(schema, ref []byte, path string, depth int) string 
 	c.b.define(rule, c.value(target, path, depth+1))
 	c.open = c.open[:len(c.open)-1]
 	return rule
-}
-
-// addFirst records that the rule of the reference parent can begin with that of name.
-func (c *compiler) addFirst(parent, name string) {
-	edge := [2]string{parent, name}
-	if !c.edges[edge] {
-		c.edges[edge] = true
-		c.first[parent] = append(c.first[parent], name)
-	}
 }
 
 // An openRef is a reference whose rule is being compiled, and the number of objects and lists around it.

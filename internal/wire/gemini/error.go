@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,36 +37,32 @@ var types = map[string]int{
 
 // statusOf returns the HTTP status and the status name for an error.
 func statusOf(e *wire.APIError) (int, string) {
-	status, name := e.Status, ""
-	byType := cmp.Or(types[e.Type], 500)
+	status := e.Status
 	for _, s := range statuses {
 		if s.word == e.Type {
-			byType, name = s.http, s.word
+			if status < 400 || status > 599 {
+				status = s.http
+			}
+			return status, s.word
 		}
 	}
 	if status < 400 || status > 599 {
-		status = byType
+		if status = types[e.Type]; status == 0 {
+			status = 500
+		}
 	}
-	if name == "" {
-		name = statusName(status)
-	}
-	return status, name
-}
-
-// statusName returns the status name for an HTTP status.
-func statusName(status int) string {
 	for _, s := range statuses {
 		if s.http == status {
-			return s.word
+			return status, s.word
 		}
 	}
 	switch {
 	case status < 500:
-		return "INVALID_ARGUMENT"
+		return status, "INVALID_ARGUMENT"
 	case status == 502, status == 529:
-		return "UNAVAILABLE"
+		return status, "UNAVAILABLE"
 	}
-	return "INTERNAL"
+	return status, "INTERNAL"
 }
 
 const (

@@ -77,7 +77,15 @@ func (c *conversation) add(o wire.Object) {
 // addModel adds a content of the model. If the last message is from the model, its parts are added to that message.
 func (c *conversation) addModel(o wire.Object, extra []lathe.Member) {
 	c.endStep()
-	m := c.modelMessage()
+	n := len(c.messages)
+	if n == 0 || c.messages[n-1].Role != lathe.RoleAssistant {
+		c.calls = nil
+		clear(c.byID)
+		clear(c.byName)
+		c.messages = append(c.messages, lathe.Message{Role: lathe.RoleAssistant, Wire: lathe.WireGemini})
+		n++
+	}
+	m := &c.messages[n-1]
 	m.Extra = append(m.Extra, extra...)
 	seen := false
 	for p := range c.r.parts(o) {
@@ -89,21 +97,8 @@ func (c *conversation) addModel(o wire.Object, extra []lathe.Member) {
 		c.dropElement()
 	}
 	if len(m.Parts) == 0 {
-		c.messages = c.messages[:len(c.messages)-1]
+		c.messages = c.messages[:n-1]
 	}
-}
-
-// modelMessage returns the last message if it is from the model, otherwise a new one, which begins a step.
-func (c *conversation) modelMessage() *lathe.Message {
-	n := len(c.messages)
-	if n == 0 || c.messages[n-1].Role != lathe.RoleAssistant {
-		c.calls = nil
-		clear(c.byID)
-		clear(c.byName)
-		c.messages = append(c.messages, lathe.Message{Role: lathe.RoleAssistant, Wire: lathe.WireGemini})
-		n++
-	}
-	return &c.messages[n-1]
 }
 
 // dropElement records the element that is being read as dropped: a part or, outside of the loop over the parts, a content.

@@ -16,12 +16,31 @@ func (a *Assembler) takeUsage(v []byte) {
 	}
 	var u lathe.Usage
 	for key, v := range rawjson.Members(v) {
-		to := counter(&u, key)
-		if to == nil || string(v) == "null" {
+		var to *int64
+		switch string(key) {
+		case `"promptTokenCount"`, `"prompt_token_count"`, `"toolUsePromptTokenCount"`, `"tool_use_prompt_token_count"`:
+			to = &u.InputTokens
+		case `"cachedContentTokenCount"`, `"cached_content_token_count"`:
+			to = &u.CachedTokens
+		case `"candidatesTokenCount"`, `"candidates_token_count"`:
+			to = &u.OutputTokens
+		case `"thoughtsTokenCount"`, `"thoughts_token_count"`:
+			to = &u.ReasoningTokens
+		case `"totalTokenCount"`, `"total_token_count"`:
+			to = &u.TotalTokens
+		default:
 			continue
 		}
-		n, ok := parseTokens(v)
-		if !ok {
+		if string(v) == "null" {
+			continue
+		}
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		if err != nil {
+			if whole, must := parseInt(v); must == "" {
+				n, err = whole, nil
+			}
+		}
+		if err != nil || n < 0 || n > 1<<53 {
 			a.Fault(faultUsageInvalid)
 			continue
 		}
@@ -32,36 +51,6 @@ func (a *Assembler) takeUsage(v []byte) {
 		u.TotalTokens = u.InputTokens + u.OutputTokens
 	}
 	a.usage = u
-}
-
-// counter returns the count of u that a member, whose name is key, adds to; nil for other members.
-func counter(u *lathe.Usage, key []byte) *int64 {
-	switch string(key) {
-	case `"promptTokenCount"`, `"prompt_token_count"`, `"toolUsePromptTokenCount"`, `"tool_use_prompt_token_count"`:
-		return &u.InputTokens
-	case `"cachedContentTokenCount"`, `"cached_content_token_count"`:
-		return &u.CachedTokens
-	case `"candidatesTokenCount"`, `"candidates_token_count"`:
-		return &u.OutputTokens
-	case `"thoughtsTokenCount"`, `"thoughts_token_count"`:
-		return &u.ReasoningTokens
-	case `"totalTokenCount"`, `"total_token_count"`:
-		return &u.TotalTokens
-	}
-	return nil
-}
-
-// parseTokens parses a token count; ok is false if v is none, or above the integers that every client reads exactly.
-func parseTokens(v []byte) (n int64, ok bool) {
-	n, err := strconv.ParseInt(string(v), 10, 64)
-	if err != nil {
-		var must string
-		n, must = parseInt(v)
-		if must != "" {
-			return 0, false
-		}
-	}
-	return n, n >= 0 && n <= 1<<53
 }
 
 // appendUsage appends a usageMetadata.

@@ -49,20 +49,15 @@ func found(req *lathe.Request) map[int][]*lathe.ToolSpec {
 					continue
 				}
 				seen[name] = true
-				last := lastResult(req.Messages, i)
+				last := i
+				for last+1 < len(req.Messages) && req.Messages[last+1].Role == lathe.RoleTool {
+					last++
+				}
 				tools[last] = append(tools[last], req.Tools[at])
 			}
 		}
 	}
 	return tools
-}
-
-// lastResult returns the index of the last of the consecutive tool messages from i on.
-func lastResult(msgs []lathe.Message, i int) int {
-	for i+1 < len(msgs) && msgs[i+1].Role == lathe.RoleTool {
-		i++
-	}
-	return i
 }
 
 // placeFound removes the definitions of tools that were found by a search from the tools of the request, and returns them separately. In
