@@ -281,7 +281,11 @@ func (m *Metrics) result(runID string, d *event.ToolCallResult) {
 	if !failed || d.LatencyMS > 0 {
 		t.observe(d, m.errorType(string(d.ErrorType)))
 	}
-	rc := takeReturnCode(m, callKey{runID, d.ToolCallID})
+	key := callKey{runID, d.ToolCallID}
+	m.mu.Lock()
+	rc := m.rc[key]
+	delete(m.rc, key)
+	m.mu.Unlock()
 	switch {
 	case failed && rc != 0:
 		m.failures.get(strconv.Itoa(rc)).Inc()
@@ -313,15 +317,6 @@ func (t *toolSeries) observe(d *event.ToolCallResult, errorType string) {
 	default:
 		t.execution.Observe(seconds)
 	}
-}
-
-// takeReturnCode returns the return code of an executed call, or 0, and removes it.
-func takeReturnCode(m *Metrics, key callKey) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	rc := m.rc[key]
-	delete(m.rc, key)
-	return rc
 }
 
 // approval adds n to the number of open approvals of a run. It ignores a resolution whose request another process has counted, so that the

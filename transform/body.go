@@ -2,7 +2,6 @@ package transform
 
 import (
 	"bytes"
-	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -19,8 +18,6 @@ import (
 
 // A tagCall is a call that was read from the body between <tool_call> and </tool_call>. dialect names the parser that read it.
 type tagCall struct{ id, name, args, dialect string }
-
-func tagCallID(n int) string { return "tag_call_" + strconv.Itoa(n) }
 
 // A bodyScan finds the end of the body of a tag: the first closing tag that is neither in a string of the body's JSON nor in a tagged
 // value. It scans each byte once. Only in a body of tagged values does it search the body again, at each opening or closing tag.
@@ -56,22 +53,14 @@ func (s *bodyScan) next(c byte, body []byte) bodyMark {
 		s.readString(c)
 	case c == '>':
 		return s.mark(body)
-	case s.kind == bodyOpen:
-		s.begin(c)
+	case s.kind == bodyOpen && (c == '{' || c == '['):
+		s.kind, s.depth = bodyJSON, 1
+	case s.kind == bodyOpen && c == '<':
+		s.kind = bodyTagged // or the < of the closing tag, if the body is only a name
 	case s.kind == bodyJSON:
 		s.readJSON(c)
 	}
 	return bodyContinues
-}
-
-// begin selects the kind of the body by its first byte that does not belong to a name.
-func (s *bodyScan) begin(c byte) {
-	switch c {
-	case '{', '[':
-		s.kind, s.depth = bodyJSON, 1
-	case '<': // or that of the closing tag, if the body is only a name
-		s.kind = bodyTagged
-	}
 }
 
 // readString reads a byte in a JSON string.
@@ -226,10 +215,11 @@ func readObject(text string) (tagCall, bool) {
 	}
 	call := b // the object with the name and the arguments
 	function := rawjson.At(b, "function")
+	hasOnlyArgs := rawjson.At(b, "args") != nil && rawjson.At(b, "arguments") == nil && rawjson.At(b, "parameters") == nil
 	switch {
 	case rawjson.Kind(function) == '{' && stringIn(b, "name") == "":
 		call = function
-	case function != nil || !hasOnlyArgs(b):
+	case function != nil || !hasOnlyArgs:
 		return tagCall{}, false
 	}
 	c := tagCall{id: stringIn(b, "id"), name: stringIn(call, "name"), dialect: tagDialect}
@@ -240,11 +230,6 @@ func readObject(text string) (tagCall, bool) {
 		}
 	}
 	return c, isName(c.name)
-}
-
-// hasOnlyArgs reports whether an object has its arguments under `args` and not under `arguments` or `parameters`.
-func hasOnlyArgs(b []byte) bool {
-	return rawjson.At(b, "args") != nil && rawjson.At(b, "arguments") == nil && rawjson.At(b, "parameters") == nil
 }
 
 // stringIn returns the string under key. It returns "" if the object has none there.

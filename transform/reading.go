@@ -80,7 +80,10 @@ func (r *reading) take(d *lathe.Delta) bool {
 		if r.tags == nil {
 			r.give(d)
 		} else {
-			r.readTags(d.Text)
+			r.tags.read(d.Text)
+			if r.buffering && len(r.tags.stored) > maxBuffered {
+				r.release()
+			}
 		}
 	case lathe.DeltaCallStart:
 		if r.tags != nil {
@@ -100,14 +103,6 @@ func (r *reading) take(d *lathe.Delta) bool {
 		r.give(d)
 	}
 	return !r.ended
-}
-
-// readTags reads text in which calls may be.
-func (r *reading) readTags(text string) {
-	r.tags.read(text)
-	if r.buffering && len(r.tags.stored) > maxBuffered {
-		r.release()
-	}
 }
 
 func (r *reading) find(index int) *openCall {

@@ -2,6 +2,7 @@ package transform
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -181,7 +182,14 @@ func (t *tagReader) bodyPiece(text string) int {
 		t.body = append(t.body, text[i])
 		switch {
 		case mark == bodyEnds:
-			t.endBody(text[:i+1])
+			if t.over {
+				t.giveBad(text[:i+1])
+				t.emitFailure(lathe.CodePayloadTooLarge, "")
+			} else {
+				inner := strings.TrimSuffix(string(t.body[len(tagOpen):]), tagClose)
+				t.end(inner, lathe.CodePayloadParseError)
+			}
+			t.leave()
 			return i + 1
 		case mark == bodyBegins && !t.over:
 			t.beginAgain()
@@ -198,17 +206,6 @@ func (t *tagReader) bodyPiece(text string) int {
 	return len(text)
 }
 
-// endBody ends the body at its closing tag; text is the part of the body in the current piece.
-func (t *tagReader) endBody(text string) {
-	if t.over {
-		t.giveBad(text)
-		t.emitFailure(lathe.CodePayloadTooLarge, "")
-	} else {
-		t.end()
-	}
-	t.leave()
-}
-
 // beginAgain begins the body at a second opening tag: the text from the first one on was no call.
 func (t *tagReader) beginAgain() {
 	t.body = t.body[:len(t.body)-len(tagOpen)]
@@ -223,16 +220,14 @@ func (t *tagReader) leave() {
 	t.restart()
 }
 
-// end reads the body once its closing tag has been received: it emits its calls or, if the body cannot be read, a failure.
-func (t *tagReader) end() {
-	inner := string(t.body[len(tagOpen):])
-	inner = strings.TrimSuffix(inner, tagClose)
+// end reads inner, the body without its tags: it emits its calls or, if inner cannot be read, a failure with code.
+func (t *tagReader) end(inner string, code lathe.Code) {
 	calls, ok := readCalls(inner, t.tools, t.max)
-	if !ok {
-		t.fail(lathe.CodePayloadParseError)
-		return
+	if ok {
+		t.emitCalls(calls)
+	} else {
+		t.fail(code)
 	}
-	t.emitCalls(calls)
 }
 
 func (t *tagReader) emitCalls(calls []tagCall) {
@@ -241,7 +236,7 @@ func (t *tagReader) emitCalls(calls []tagCall) {
 		c := &calls[i]
 		t.calls++
 		t.dialect = c.dialect
-		t.emit(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: cmp.Or(c.id, tagCallID(t.calls)), Name: c.name})
+		t.emit(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: cmp.Or(c.id, "tag_call_"+strconv.Itoa(t.calls)), Name: c.name})
 		if c.args != "" {
 			t.emit(&lathe.Delta{Kind: lathe.DeltaCallArgs, Text: c.args})
 		}
@@ -280,13 +275,10 @@ func (t *tagReader) flush() {
 		t.passAll(t.deltas)
 	case t.over:
 		t.emitFailure(lathe.CodePayloadTooLarge, "")
+	case t.state.closed():
+		t.end(string(t.body[len(tagOpen):]), lathe.CodeIncompleteCall)
 	default:
-		calls, ok := readCalls(string(t.body[len(tagOpen):]), t.tools, t.max)
-		if ok && t.state.closed() {
-			t.emitCalls(calls)
-		} else {
-			t.fail(lathe.CodeIncompleteCall)
-		}
+		t.fail(lathe.CodeIncompleteCall)
 	}
 	t.leave()
 	t.gap, t.after = "", false

@@ -108,9 +108,13 @@ func (f *Fit) treatment(m *lathe.Message, p lathe.Part) treatment {
 	return replaced
 }
 
-// mayMark reports whether the marker may replace part p of m.
+// mayMark reports whether the marker may replace part p of m: it is content for the model, and not a record of an action of a vendor's server.
 func mayMark(m *lathe.Message, p lathe.Part) bool {
-	return m.Role != lathe.RoleAssistant || hasContent(m, p)
+	o, isOpaque := p.(lathe.Opaque)
+	if m.Role != lathe.RoleAssistant || !isOpaque {
+		return true
+	}
+	return m.Wire == lathe.WireResponses && !hostedItems.Has(rawjson.TextAt(o.JSON, "type"))
 }
 
 // newest returns the index of the first message after the last answer, which is the last assistant message with a part that is not opaque.
@@ -231,16 +235,10 @@ func (f *Fit) isSent(m *lathe.Message, p lathe.Part) bool {
 	return true
 }
 
-// hasContent reports whether a part of an answer has content for the model. Only records of the actions of a vendor's server have none.
-func hasContent(m *lathe.Message, p lathe.Part) bool {
-	o, ok := p.(lathe.Opaque)
-	return !ok || m.Wire == lathe.WireResponses && !hostedItems.Has(rawjson.TextAt(o.JSON, "type"))
-}
-
 // hostedItems are the items of Responses that record actions of a vendor's server, and references. The answer after them contains the
 // results of the actions.
-var hostedItems = rawjson.NewNames("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
-	"mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "item_reference", "message", "program", "program_output")
+var hostedItems = rawjson.NewNames(strings.Fields(`web_search_call file_search_call code_interpreter_call image_generation_call mcp_call mcp_list_tools
+	mcp_approval_request tool_search_call tool_search_output item_reference message program program_output`)...)
 
 // changesRequest reports whether a part only declares tools or changes settings. The codecs read such parts as members of the request.
 func changesRequest(p lathe.Part) bool {

@@ -59,13 +59,19 @@ type sharedList struct {
 // If all of the tools are the server's own and the definitions have 16 KiB or more, Append also caches the text. Later calls with the same
 // list and form append a copy of it or, if shared is not nil, append nothing and set *shared to the text.
 func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ JSON, dropped []string) {
-	list := d.find(tools, form)
+	var kept []sharedList
+	if d != nil {
+		if lists := d.lists.Load(); lists != nil {
+			kept = *lists
+		}
+	}
+	at := slices.IndexFunc(kept, func(l sharedList) bool { return l.form == form && slices.Equal(l.tools, tools) })
 	switch {
-	case list != nil && shared == nil:
-		return dst.Raw(list.text), list.dropped
-	case list != nil:
-		*shared = Shared{len(dst), list.text}
-		return dst, list.dropped
+	case at >= 0 && shared == nil:
+		return dst.Raw(kept[at].text), kept[at].dropped
+	case at >= 0:
+		*shared = Shared{len(dst), kept[at].text}
+		return dst, kept[at].dropped
 	}
 	start := len(dst)
 	for i, t := range tools {
@@ -77,43 +83,22 @@ func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, 
 			}
 		}
 	}
-	d.store(sharedList{tools, form, dst[start:], slices.Clip(dropped)})
+	if d != nil {
+		d.store(kept, sharedList{tools, form, dst[start:], slices.Clip(dropped)})
+	}
 	return dst, dropped
 }
 
-// load returns the stored lists.
-func (d *Definitions) load() []sharedList {
-	if d == nil {
-		return nil
-	}
-	lists := d.lists.Load()
-	if lists == nil {
-		return nil
-	}
-	return *lists
-}
-
-// find returns the stored list of the tools in the form, or nil.
-func (d *Definitions) find(tools []*lathe.ToolSpec, form Form) *sharedList {
-	lists := d.load()
-	for i := range lists {
-		if l := &lists[i]; l.form == form && slices.Equal(l.tools, tools) {
-			return l
-		}
-	}
-	return nil
-}
-
-// store stores a copy of a list, in place of the oldest lists, if its size is within the limits and all its tools may be cached. Of two lists
+// store stores a copy of list before the lists in kept, in place of the oldest, if its size is within the limits and all its tools may be cached. Of two lists
 // stored at the same time, one may be lost; it is encoded again.
-func (d *Definitions) store(list sharedList) {
+func (d *Definitions) store(kept []sharedList, list sharedList) {
 	size := len(list.text)
-	if d == nil || size < minShared || size > maxDefinitionsBytes || slices.ContainsFunc(list.tools, isUncacheable) {
+	if size < minShared || size > maxDefinitionsBytes || slices.ContainsFunc(list.tools, isUncacheable) {
 		return
 	}
 	list.tools, list.text = slices.Clone(list.tools), slices.Clone(list.text)
 	next := []sharedList{list}
-	for _, l := range d.load() {
+	for _, l := range kept {
 		size += len(l.text)
 		if size > maxDefinitionsBytes || len(next) == maxShared {
 			break

@@ -39,8 +39,8 @@ type StrictRules struct {
 // StrictOpenAI are the rules of chat completions and Responses.
 var StrictOpenAI = StrictRules{RequireAll: true, Keeps: func(keyword string, _ []byte) bool { return openAIKeywords.Has(keyword) }}
 
-var openAIKeywords = rawjson.NewNames("pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-	"multipleOf", "minItems", "maxItems")
+var openAIKeywords = rawjson.NewNames(strings.Fields(`pattern format minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems
+`)...)
 
 // maxStrictChanges bounds the listed changes of one schema.
 const maxStrictChanges = 64
@@ -84,7 +84,7 @@ func (r *StrictRules) StrictArguments(schema []byte) (s StrictSchema, ok bool) {
 }
 
 // typed are the keywords that restrict the type of a value. A schema with none of them allows every value, which no strict form expresses.
-var typed = []string{"type", "anyOf", "oneOf", "allOf", "enum", "const", "$ref", "properties"}
+var typed = strings.Fields("type anyOf oneOf allOf enum const $ref properties")
 
 // A stricter reduces one schema and collects what it changes.
 type stricter struct {
@@ -125,7 +125,17 @@ func (s *stricter) appendSchema(dst JSON, schema []byte, path string, depth int)
 		}
 		dst = dst.Key("additionalProperties").Lit("false")
 	}
-	return l.appendDescription(dst).Lit("}")
+	description := rawjson.Text(l.description)
+	if len(l.notes) > 0 {
+		if description != "" {
+			description += "\n\n"
+		}
+		description += "{" + strings.Join(l.notes, ", ") + "}"
+	}
+	if description != "" || l.description != nil {
+		dst = dst.Str("description", description)
+	}
+	return dst.Lit("}")
 }
 
 // A strictLevel is one schema of the tree, without the schemas in it, while its strict form is written.
@@ -134,8 +144,7 @@ type strictLevel struct {
 	schema      []byte
 	path        string
 	depth       int
-	description string
-	described   bool     // the schema has a description, which may be ""
+	description []byte   // the value of the keyword; nil: none
 	notes       []string // the removed keywords with their values, which are added to the description
 }
 
@@ -149,13 +158,11 @@ func (l *strictLevel) note(keyword string, v []byte) {
 func (l *strictLevel) appendKeyword(dst JSON, keyword string, v []byte) JSON {
 	switch keyword {
 	case "description":
-		l.description, l.described = rawjson.Text(v), true
+		l.description = v
 	case "type", "enum", "const", "title", "required", "$ref", "default":
 		return dst.Val(keyword, v)
-	case "anyOf":
-		return l.appendList(dst.Arr(keyword), keyword, v)
-	case "allOf":
-		if !l.rules.AllOf {
+	case "anyOf", "allOf":
+		if keyword == "allOf" && !l.rules.AllOf {
 			l.misfit(l.path, keyword)
 		}
 		return l.appendList(dst.Arr(keyword), keyword, v)
@@ -197,21 +204,6 @@ func (l *strictLevel) appendList(dst JSON, keyword string, list []byte) JSON {
 		dst = l.appendSchema(dst.Next(), el, l.path+"."+keyword, l.depth-1)
 	}
 	return dst.Lit("]")
-}
-
-// appendDescription appends the description with the notes.
-func (l *strictLevel) appendDescription(dst JSON) JSON {
-	text := l.description
-	if len(l.notes) > 0 {
-		if text != "" {
-			text += "\n\n"
-		}
-		text += "{" + strings.Join(l.notes, ", ") + "}"
-	}
-	if text == "" && !l.described {
-		return dst
-	}
-	return dst.Str("description", text)
 }
 
 // checkObject reports whether a schema is that of an object, and whether it lacks additionalProperties. It records a misfit for an object

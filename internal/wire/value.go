@@ -120,11 +120,11 @@ func Named(members []lathe.Member, name string) bool {
 
 // BlobNote returns the text that replaces, in a tool result, a blob that the wire cannot send: its type and size.
 func BlobNote(b *lathe.Blob) string {
-	media := cmp.Or(b.MediaType, "file")
-	if len(b.Data) == 0 {
-		return fmt.Sprintf("[%.100s: not sent, because the API of the model has no form for it]", media)
+	size := ""
+	if len(b.Data) > 0 {
+		size = fmt.Sprintf(", %d bytes", len(b.Data))
 	}
-	return fmt.Sprintf("[%.100s, %d bytes: not sent, because the API of the model has no form for it]", media, len(b.Data))
+	return fmt.Sprintf("[%.100s%s: not sent, because the API of the model has no form for it]", cmp.Or(b.MediaType, "file"), size)
 }
 
 // sendable are the limits of arguments in a request. They are above all limits for calls that are executed, and below the depth that

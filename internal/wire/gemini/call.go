@@ -78,22 +78,21 @@ func (a *Assembler) takeCall(p *rawPart) {
 
 // acceptCall counts what is wrong with a call that begins. It returns false if the call is left out.
 func (a *Assembler) acceptCall(c *callPart) bool {
-	switch {
-	case c.name == "" && c.id == "" && c.args == nil && c.pieces == nil:
-		a.Damage(faultUnknownContent)
-		return false
-	case c.name == "":
+	isEmpty := c.name == "" && c.id == "" && c.args == nil && c.pieces == nil
+	if c.name == "" && !isEmpty {
 		a.Damage(faultNameMissing)
 	}
 	switch {
+	case isEmpty:
+		a.Damage(faultUnknownContent)
 	case isRepeated(a, c):
 		a.Damage(faultIDDuplicate)
-		return false
 	case a.calls >= a.Opts.MaxCalls:
 		a.Err = wire.ErrTooManyCalls
-		return false
+	default:
+		return true
 	}
-	return true
+	return false
 }
 
 // isRepeated reports whether an earlier chunk had the call, with the same id of the server, name and arguments: some servers send a part in two

@@ -28,7 +28,15 @@ type thinking struct {
 func thinkingOf(req *lathe.Request, opts *wire.EncodeOptions, d *dropped) (t thinking, ok bool) {
 	s := &req.Sampling
 	if has(opts.Without, featureThinking) {
-		dropThinking(s, d)
+		if s.ReasoningBudget != nil {
+			d.add("sampling.reasoning_budget")
+		}
+		if s.ReasoningEffort != "" {
+			d.add("sampling.reasoning_effort")
+		}
+		if s.ReasoningSummary != "" {
+			d.add("sampling.reasoning_summary")
+		}
 		return t, false
 	}
 	t.include = s.ReasoningSummary != "" && s.ReasoningSummary != "none"
@@ -45,19 +53,6 @@ func thinkingOf(req *lathe.Request, opts *wire.EncodeOptions, d *dropped) (t thi
 		d.add("sampling.reasoning_budget")
 	}
 	return t, t.budget != nil || t.level != "" || t.include
-}
-
-// dropThinking records all settings of thinking as dropped.
-func dropThinking(s *lathe.Sampling, d *dropped) {
-	if s.ReasoningBudget != nil {
-		d.add("sampling.reasoning_budget")
-	}
-	if s.ReasoningEffort != "" {
-		d.add("sampling.reasoning_effort")
-	}
-	if s.ReasoningSummary != "" {
-		d.add("sampling.reasoning_summary")
-	}
 }
 
 // setEffort sets the level, or the budget if the model takes no level, for an effort. Efforts that the wire lacks become the nearest level.

@@ -226,7 +226,7 @@ func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {
 	}
 	if !given("thinkingConfig") {
 		if t, ok := thinkingOf(e.req, e.opts, &e.d); ok {
-			dst = appendThinking(dst.Key("thinkingConfig"), t)
+			dst = dst.Obj("thinkingConfig").If(t.include, `"includeThoughts":true`).Fields("thinkingBudget", t.budget, "thinkingLevel", wire.Optional(t.level)).Lit("}")
 		}
 	}
 	for key, v := range rawjson.Members(override) {
@@ -236,10 +236,6 @@ func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {
 		return dst[:start]
 	}
 	return dst.Lit("}")
-}
-
-func appendThinking(dst wire.JSON, t thinking) wire.JSON {
-	return dst.Lit("{").If(t.include, `"includeThoughts":true`).Fields("thinkingBudget", t.budget, "thinkingLevel", wire.Optional(t.level)).Lit("}")
 }
 
 // appendFormat appends the members that define the response format.

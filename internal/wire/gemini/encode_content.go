@@ -120,7 +120,17 @@ func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) w
 		at := wire.Element(at+".parts", i)
 		switch p := p.(type) {
 		case lathe.Reasoning:
-			dst, signature = e.appendReasoning(dst, m, &p, signature, at)
+			if !e.usable(m, &p) {
+				e.d.add(at)
+				continue
+			}
+			dst = appendLoneSignature(dst, signature)
+			signature = ""
+			if p.Field == fieldSignature {
+				signature = p.Data
+			} else {
+				dst = dst.Next().Raw(wire.ObjectOf("text", p.Text, "thought", true, fieldSignature, wire.Optional(p.Data)))
+			}
 			continue
 		case lathe.Text:
 			if p.Text == "" && signature == "" && len(p.Extra) == 0 {
@@ -147,19 +157,6 @@ func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) w
 		signature = ""
 	}
 	return appendLoneSignature(dst, signature)
-}
-
-// appendReasoning appends a thought, after the signature of the part before if that has none. It returns the signature of the next part.
-func (e *encoder) appendReasoning(dst wire.JSON, m *lathe.Message, r *lathe.Reasoning, signature, at string) (wire.JSON, string) {
-	if !e.usable(m, r) {
-		e.d.add(at)
-		return dst, signature
-	}
-	dst = appendLoneSignature(dst, signature)
-	if r.Field == fieldSignature {
-		return dst, r.Data
-	}
-	return dst.Next().Raw(wire.ObjectOf("text", r.Text, "thought", true, fieldSignature, wire.Optional(r.Data))), ""
 }
 
 // appendLoneSignature appends a signature that no part follows, if there is one, with an empty text.

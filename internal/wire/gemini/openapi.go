@@ -64,11 +64,11 @@ func (l *openAPILevel) appendKeyword(dst wire.JSON, keyword string, v []byte) wi
 		"minProperties", "maxProperties", "required", "propertyOrdering", "default":
 		return dst.Key(keyword).Compact(v)
 	case "enum":
-		if values, ok := l.enum(v, isText); ok {
+		if values, ok := l.enum(v); ok {
 			return dst.Val(keyword, values)
 		}
 	case "const":
-		return l.appendConst(dst, l.schema, v, isText)
+		return l.appendConst(dst, l.schema, v)
 	case "properties":
 		return l.appendMap(dst.Key(keyword), v, keyword)
 	case "items":

@@ -13,16 +13,15 @@ import (
 )
 
 // dataNames are the members of a part that contain its data.
-var dataNames = []string{"text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall",
-	"toolResponse"}
+var dataNames = strings.Fields("text functionCall functionResponse inlineData fileData executableCode codeExecutionResult toolCall toolResponse")
 
 var (
-	contentNames  = newNameSet("role", "parts")
-	partNames     = newNameSet(append([]string{"thought", fieldSignature}, dataNames...)...)
-	blobNames     = newNameSet("mimeType", "data", "fileUri", "displayName")
-	callNames     = newNameSet("id", "name", "args")
-	resultNames   = newNameSet("id", "name", "response", "parts")
-	responseNames = newNameSet("output", "error")
+	contentNames  = newNameSet("role parts")
+	partNames     = newNameSet("thought " + fieldSignature + " " + strings.Join(dataNames, " "))
+	blobNames     = newNameSet("mimeType data fileUri displayName")
+	callNames     = newNameSet("id name args")
+	resultNames   = newNameSet("id name response parts")
+	responseNames = newNameSet("output error")
 )
 
 // A rawPart is a part of a content, with its members not yet decoded.

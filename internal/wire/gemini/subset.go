@@ -66,7 +66,8 @@ func (s *subset) append(dst wire.JSON, schema []byte) wire.JSON {
 	_, refers := rawjson.Get(schema, "$ref")
 	for key, v := range rawjson.Members(schema) {
 		name := rawjson.Text(key)
-		if refers && refusedBesideRef(name) {
+		mayStandBesideRef := strings.HasPrefix(name, "$") || name == "definitions"
+		if refers && !mayStandBesideRef {
 			s.note(name)
 		} else {
 			dst = s.appendKeyword(dst, schema, name, v)
@@ -83,11 +84,11 @@ func (s *subset) appendKeyword(dst wire.JSON, schema []byte, keyword string, v [
 	case "$ref":
 		return s.appendRef(dst.Key(keyword), v)
 	case "enum":
-		if values, ok := s.enum(v, scalar); ok {
+		if values, ok := s.enum(v); ok {
 			return dst.Val(keyword, values)
 		}
 	case "const":
-		return s.appendConst(dst, schema, v, scalar)
+		return s.appendConst(dst, schema, v)
 	case "properties", "$defs":
 		return s.appendMap(dst.Key(keyword), v, keyword)
 	case "definitions":
@@ -109,10 +110,6 @@ func (s *subset) appendKeyword(dst wire.JSON, schema []byte, keyword string, v [
 		s.note(keyword)
 	}
 	return dst
-}
-
-func refusedBesideRef(name string) bool {
-	return !strings.HasPrefix(name, "$") && name != "definitions"
 }
 
 // appendRef appends a reference. References to `definitions` (draft 7) are written as references to `$defs`, unless the root has both.
@@ -155,24 +152,24 @@ func (s *subset) appendList(dst wire.JSON, v []byte, name string) wire.JSON {
 	return dst.Lit("]")
 }
 
-// scalar reports whether a value is a string or a number, which are the values that an enum may have in a JSON Schema on this wire.
-func scalar(v []byte) bool {
+// allows reports whether an enum may have the value: a string or, in a JSON Schema, a number.
+func (s *subset) allows(v []byte) bool {
 	switch rawjson.Kind(v) {
-	case '"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+	case '"':
 		return true
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return s.form == jsonSchema
 	}
 	return false
 }
 
-func isText(v []byte) bool { return rawjson.Kind(v) == '"' }
-
 // enum returns the values of an enum without null, which restricts the schema further. ok is false if the enum has other values that the
 // wire does not allow, or no values; the keyword must then be omitted.
-func (s *subset) enum(v []byte, allowed func([]byte) bool) ([]byte, bool) {
+func (s *subset) enum(v []byte) ([]byte, bool) {
 	out := wire.JSON("[")
 	for el := range rawjson.Elements(v) {
 		switch {
-		case allowed(el):
+		case s.allows(el):
 			out = out.Next().Compact(el)
 		case string(el) != "null":
 			s.note("enum")
@@ -191,9 +188,9 @@ func (s *subset) enum(v []byte, allowed func([]byte) bool) ([]byte, bool) {
 }
 
 // appendConst appends a constant as an enum with one value, unless the schema also has an enum or the value is not allowed.
-func (s *subset) appendConst(dst wire.JSON, schema, v []byte, allowed func([]byte) bool) wire.JSON {
+func (s *subset) appendConst(dst wire.JSON, schema, v []byte) wire.JSON {
 	s.note("const")
-	if rawjson.At(schema, "enum") != nil || !allowed(v) {
+	if rawjson.At(schema, "enum") != nil || !s.allows(v) {
 		return dst
 	}
 	return dst.Arr("enum").Compact(v).Lit("]")

@@ -277,26 +277,21 @@ func (e *encoder) result(dst wire.JSON, from lathe.Wire, r *lathe.ToolResult, at
 	case len(r.Blobs) == 0:
 		dst = dst.OptStr("content", r.Content)
 	default:
-		dst = appendResultBlocks(dst.Arr("content"), e, from, r, at).Lit("]")
+		dst = e.text(dst.Arr("content"), from, r.Content, nil, at)
+		for i := range r.Blobs {
+			blobAt := place{at.msg, at.part, i + 1}
+			before := len(dst)
+			dst = e.blob(dst, from, &r.Blobs[i], blobAt)
+			if len(dst) == before {
+				dst = e.text(dst, from, wire.BlobNote(&r.Blobs[i]), nil, blobAt)
+			}
+		}
+		dst = dst.Lit("]")
 	}
 	if r.IsError {
 		dst = dst.Bool("is_error", true)
 	}
 	return e.extra(dst, from, r.Extra, at, "type", "tool_use_id", "content", "is_error").Lit("}")
-}
-
-// appendResultBlocks appends the text and the blobs of a result, with a note in place of each blob that the wire cannot send.
-func appendResultBlocks(dst wire.JSON, e *encoder, from lathe.Wire, r *lathe.ToolResult, at place) wire.JSON {
-	dst = e.text(dst, from, r.Content, nil, at)
-	for i := range r.Blobs {
-		at.blob = i + 1
-		before := len(dst)
-		dst = e.blob(dst, from, &r.Blobs[i], at)
-		if len(dst) == before {
-			dst = e.text(dst, from, wire.BlobNote(&r.Blobs[i]), nil, at)
-		}
-	}
-	return dst
 }
 
 func sameContent(blocks []byte, r *lathe.ToolResult) bool {

@@ -168,7 +168,7 @@ func (e *encoder) foreign(dst wire.JSON, x lathe.Member, schema []byte) wire.JSO
 	case x.Name == "strict" && string(x.Value) == "false": // the default
 	case x.Name == "defer_loading" && isTrue:
 		return dst.Val(x.Name, x.Value)
-	case x.Name == "strict" && isTrue && !e.without(featureStrict) && isStrict(schema):
+	case x.Name == "strict" && isTrue && !e.without(featureStrict) && len(strictRules.Strict(schema).Changes) == 0:
 		return dst.Val(x.Name, x.Value)
 	default:
 		e.drop("." + x.Name)
@@ -207,10 +207,8 @@ func choiceOf(e *encoder) (typ, name string) {
 		return "tool", shortName(c.Name)
 	case e.helper != nil, c.Mode == lathe.ChoiceRequired:
 		return "any", ""
-	case c.Mode == lathe.ChoiceNone:
-		return "none", ""
-	case c.Mode == lathe.ChoiceAuto:
-		return "auto", ""
+	case c.Mode == lathe.ChoiceNone, c.Mode == lathe.ChoiceAuto:
+		return c.Mode, "" // the wire has the same names
 	}
 	return "", ""
 }

@@ -40,7 +40,7 @@ func (w *writer) finish(f *lathe.Finish, extra []lathe.Member) {
 }
 
 // wholeNames are the members of a message that additional members must not replace.
-var wholeNames = rawjson.NewNames("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
+var wholeNames = nameSet("id type role model content stop_reason stop_sequence usage")
 
 // completeCalls appends the calls of the message that the deltas did not contain completely, and closes all blocks.
 func (w *writer) completeCalls(f *lathe.Finish) {

@@ -46,7 +46,16 @@ func (r *reader) changeTools(change string, tool []byte) {
 	name := text(tool, "name")
 	switch text(tool, "type") {
 	case "tool_definition":
-		name = r.addDefinition(get(tool, "definition"))
+		definition := get(tool, "definition")
+		name = text(definition, "name")
+		short, n := r.toolName(name), len(r.Tools)
+		isDeclared := slices.ContainsFunc(r.Tools, func(t *lathe.ToolSpec) bool { return t.Name == short })
+		if !isDeclared {
+			r.readTool("tool.definition", definition)
+		}
+		for _, t := range r.Tools[n:] {
+			t.Origin = wire.OriginInput
+		}
 	case "tool_reference":
 	default: // a tool of a server of the vendor
 		return
@@ -56,21 +65,6 @@ func (r *reader) changeTools(change string, tool []byte) {
 	if change == "tool_removal" {
 		r.Removed = append(r.Removed, name)
 	}
-}
-
-// addDefinition declares the tool of a definition in the conversation, unless it is declared, and returns the client's name for it.
-func (r *reader) addDefinition(definition []byte) string {
-	name := text(definition, "name")
-	short := r.toolName(name)
-	if slices.ContainsFunc(r.Tools, func(t *lathe.ToolSpec) bool { return t.Name == short }) {
-		return name
-	}
-	n := len(r.Tools)
-	r.readTool("tool.definition", definition)
-	for _, t := range r.Tools[n:] {
-		t.Origin = wire.OriginInput
-	}
-	return name
 }
 
 // shortName returns the internal name of a tool, and records both names if they differ.

@@ -63,9 +63,6 @@ func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
 	return &writer{blockWriter: blockWriter{head: head}}
 }
 
-// messageID returns the id of a message on this wire.
-func messageID(answer string) string { return "msg_" + answer }
-
 func (w *writer) AppendStart(dst []byte) []byte { return w.write(dst, w.start) }
 
 // write calls add, which appends to out, with dst as out, and returns the extended slice. If the answer has ended, it returns dst.
@@ -97,7 +94,7 @@ func (w *blockWriter) event(typ string, members ...any) {
 
 // appendHead appends the members of a message that precede its content, without a trailing comma.
 func appendHead(dst wire.JSON, h *wire.AnswerHead) wire.JSON {
-	return dst.Lit("{").Fields("id", messageID(h.ID), "type", "message", "role", "assistant", "model", h.Model)
+	return dst.Lit("{").Fields("id", "msg_"+h.ID, "type", "message", "role", "assistant", "model", h.Model)
 }
 
 func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
