@@ -34,14 +34,14 @@ func (e *encoder) appendResults(dst wire.JSON, i, end int, names map[string]stri
 					r.Content = strings.TrimPrefix(r.Content+"\n"+wire.BlobNote(&r.Blobs[k]), "\n")
 				}
 			}
-			if m.Wire == lathe.WireGemini || generation(e.req.Model) > 2 {
-				dst = e.appendResult(dst.Next(), m, &r, r.Blobs, at)
-				continue
+			inside := r.Blobs
+			if m.Wire != lathe.WireGemini && generation(e.req.Model) <= 2 {
+				inside = nil
+				for k := range r.Blobs {
+					files = append(files, file{&r.Blobs[k], m.Wire, wire.Element(at+".blobs", k)})
+				}
 			}
-			dst = e.appendResult(dst.Next(), m, &r, nil, at)
-			for k := range r.Blobs {
-				files = append(files, file{&r.Blobs[k], m.Wire, wire.Element(at+".blobs", k)})
-			}
+			dst = e.appendResult(dst.Next(), m, &r, inside, at)
 		}
 	}
 	for _, f := range files {

@@ -96,12 +96,10 @@ func (s *subset) appendKeyword(dst wire.JSON, schema []byte, keyword string, v [
 			return s.appendMap(dst.Key("$defs"), v, keyword)
 		}
 		s.note(keyword)
-	case "items":
-		if rawjson.Kind(v) == '[' { // a list of schemas, as in JSON Schema draft 7
+	case "items", "additionalProperties":
+		if keyword == "items" && rawjson.Kind(v) == '[' { // a list of schemas, as in JSON Schema draft 7
 			return s.appendList(dst.Key("prefixItems"), v, keyword)
 		}
-		return s.appendAt(dst.Key(keyword), v, keyword)
-	case "additionalProperties":
 		return s.appendAt(dst.Key(keyword), v, keyword)
 	case "anyOf", "oneOf", "prefixItems":
 		return s.appendList(dst.Key(keyword), v, keyword)
