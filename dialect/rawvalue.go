@@ -90,6 +90,9 @@ func (v *rawValue) inString() bool {
 
 // add reads the next piece of the value.
 func (v *rawValue) add(s string) {
+	if s == "" {
+		return
+	}
 	switch v.mode {
 	case valueString:
 		v.r.args(escaped(s))
