@@ -8,8 +8,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// The head of a block, between its mark and the JSON, such as `NAME[CALL_ID]ID[ARGS]` after `[TOOL_CALLS]`, consists of parts: each is a word
-// (NAME, ID) and one of its ends. It is read byte by byte: partial is the part so far, and wordEnd the offset in it from which the ends are compared; 0: the word continues.
+// The head of a block, between its mark and the JSON, such as `NAME[CALL_ID]ID[ARGS]` after `[TOOL_CALLS]`, consists of parts: each is a
+// word (NAME, ID) and one of its ends. It is read byte by byte: partial is the part so far, and wordEnd the offset in it from which the ends
+// are compared; 0: the word continues.
 
 // headByte reads one byte of the head of a block.
 func (p *jsonParser) headByte(c byte) {

@@ -2,8 +2,8 @@ package dialect
 
 import "github.com/lathe-run/lathe"
 
-// withPrefix returns a parser, made by newParser, that has read the prefix of the options. It drops the deltas of the prefix, except those of a call that the
-// prefix leaves open: that call is call 0 of the model's text.
+// withPrefix returns a parser, made by newParser, that has read the prefix of the options. It drops the deltas of the prefix, except those
+// of a call that the prefix leaves open: that call is call 0 of the model's text.
 func withPrefix(newParser func(Options) fullParser, opts *Options) fullParser {
 	var o Options
 	if opts != nil {

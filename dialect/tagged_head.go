@@ -114,8 +114,8 @@ func (t *tagged) addToken(s string) {
 	t.keep(s)
 }
 
-// notATag ends a tag that opens no call or parameter. The tag of a call that counts only if it names an offered tool (without a wrapper, or in a message
-// for the user) becomes text; any other makes the attempt unreadable.
+// notATag ends a tag that opens no call or parameter. The tag of a call that counts only if it names an offered tool (without a wrapper, or
+// in a message for the user) becomes text; any other makes the attempt unreadable.
 func (t *tagged) notATag() {
 	if t.state == taggedHead && (!t.wrapped || t.message.to == toUser) {
 		t.state, t.wrapped = taggedText, false

@@ -89,8 +89,8 @@ func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, 
 	return dst, dropped
 }
 
-// store stores a copy of list before the lists in kept, in place of the oldest, if its size is within the limits and all its tools may be cached. Of two lists
-// stored at the same time, one may be lost; it is encoded again.
+// store stores a copy of list before the lists in kept, in place of the oldest, if its size is within the limits and all its tools may be
+// cached. Of two lists stored at the same time, one may be lost; it is encoded again.
 func (d *Definitions) store(kept []sharedList, list sharedList) {
 	size := len(list.text)
 	if size < minShared || size > maxDefinitionsBytes || slices.ContainsFunc(list.tools, isUncacheable) {
@@ -108,8 +108,8 @@ func (d *Definitions) store(kept []sharedList, list sharedList) {
 	d.lists.Store(&next)
 }
 
-// isUncacheable reports whether the definition of a tool must not be cached: it is not one of the server's own, or a disallowed tool, which is a
-// copy for one request.
+// isUncacheable reports whether the definition of a tool must not be cached: it is not one of the server's own, or a disallowed tool, which
+// is a copy for one request.
 func isUncacheable(t *lathe.ToolSpec) bool {
 	return t.Owner != lathe.OwnerServer || t.Wire != "" || t.Disallowed
 }

@@ -60,8 +60,8 @@ func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.De
 // answerLimits limit the JSON of an event.
 var answerLimits = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
 
-// check counts what is wrong with the JSON of an event. It returns false if the event cannot be read. If it is not JSON, data was lost, and the
-// answer is incomplete, whatever follows.
+// check counts what is wrong with the JSON of an event. It returns false if the event cannot be read. If it is not JSON, data was lost, and
+// the answer is incomplete, whatever follows.
 func (a *Assembler) check(data []byte) bool {
 	if rawjson.Check(data, answerLimits) != nil {
 		end, err := rawjson.Scan(data, 0)

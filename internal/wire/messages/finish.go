@@ -106,8 +106,8 @@ func stopReason(raw string) (lathe.FinishReason, bool) {
 	return lathe.FinishUnknown, false
 }
 
-// checkReason returns the internal finish reason of the answer, from its content and its stop_reason, and counts a stop_reason that is unknown
-// or does not match the content.
+// checkReason returns the internal finish reason of the answer, from its content and its stop_reason, and counts a stop_reason that is
+// unknown or does not match the content.
 func (a *assembler) checkReason() lathe.FinishReason {
 	r, known := stopReason(a.stop)
 	if !known {

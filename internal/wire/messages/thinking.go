@@ -53,8 +53,8 @@ func (e *encoder) planThinking() {
 	}
 }
 
-// fitEffort replaces an effort by its budget if the model has no adaptive thinking, removes a mode of thinking that the model refuses for this
-// request, and an effort that it does not accept.
+// fitEffort replaces an effort by its budget if the model has no adaptive thinking, removes a mode of thinking that the model refuses for
+// this request, and an effort that it does not accept.
 func fitEffort(e *encoder) {
 	p := &e.plan
 	hasBudget := false // the budget expresses the effort
