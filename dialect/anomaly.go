@@ -30,14 +30,6 @@ type Counter interface {
 	Anomalies() Anomalies
 }
 
-// anomalies returns the counts of p, or zeros if p is no [Counter].
-func anomalies(p Parser) Anomalies {
-	if c, ok := p.(Counter); ok {
-		return c.Anomalies()
-	}
-	return Anomalies{}
-}
-
 // ParseErrors yields the counts above 0 of text of the dialect harmony that could not be read, each with its stage, such as "header". The
 // stages are the values of the label `stage` of the metric harmony_parse_error_total.
 func (a Anomalies) ParseErrors() iter.Seq2[string, int] {

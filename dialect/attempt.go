@@ -7,7 +7,7 @@ import (
 // An attempt is one call while it is read, by the parsers that write the arguments themselves. It stores the text of the call, so that
 // the parser can return it as text if the call is unreadable.
 //
-// An attempt begins with begin. All its text is passed to keep; in an open call, fit first says how much may be read at once. A readable
+// An attempt begins with begin. All its text is passed to keep; in an open call, checkLimit first says how much may be read at once. A readable
 // attempt ends with end. An unreadable one has two steps: markUnreadable emits its text so far, and keep what follows, as text; at its end,
 // report emits the ParseError. becomeUnreadable and reject are markUnreadable for parsers that then only search for the end of the call,
 // where endUnreadable reports it.
@@ -52,16 +52,22 @@ type callSyntax interface {
 func (a *attempt) readTokens(s callSyntax) {
 	for {
 		text, mark, ok := a.next()
-		switch {
-		case !ok:
+		if !ok {
 			return
-		case a.place == insideCall:
+		}
+		if a.place == afterCall {
+			if mark < 0 && a.bufferBlank(text) {
+				continue
+			}
+			a.endGap(mark)
+		}
+		switch a.place {
+		case insideCall:
 			s.inside(text, mark)
-		case a.place == insideUnreadable:
+		case insideUnreadable:
 			a.keep(text)
 			a.nest(mark)
-		case a.place == betweenCalls || !a.inGap(text, mark):
-			a.place = betweenCalls
+		default:
 			s.outside(text, mark)
 		}
 	}
@@ -110,9 +116,9 @@ func (a *attempt) full(s string) bool {
 // limit returns the maximal length of the call, in bytes.
 func (a *attempt) limit() int { return a.opts.MaxPayloadBytes + a.exempt }
 
-// fit returns how many bytes of s, which is not empty, the parser may read at once: as many as max_payload_bytes leaves room for, up to
-// the end of a rune, or all of s if the call already exceeds the limit. It marks the call as unreadable if there is no room.
-func (a *attempt) fit(s string) int {
+// checkLimit returns how many bytes of s, which is not empty, the parser may read at once: as many as max_payload_bytes leaves room for, up
+// to the end of a rune, or all of s if the call already exceeds the limit. If there is no room, it marks the call as unreadable.
+func (a *attempt) checkLimit(s string) int {
 	if a.bad != "" || !a.open {
 		return len(s)
 	}
@@ -179,9 +185,9 @@ func (a *attempt) leave() {
 	a.prose.mask.fresh()
 }
 
-// blank buffers white space after a call, which is emitted only if text follows it. It returns false if text is not white space or the
-// buffered part exceeds maxGapBytes.
-func (a *attempt) blank(text string) bool {
+// bufferBlank buffers white space after a call, which is emitted only if text follows it. It returns false if text is not white space or the
+// buffered part would exceed maxGapBytes.
+func (a *attempt) bufferBlank(text string) bool {
 	if trimSpace(text) != "" || len(a.raw)+len(text) > maxGapBytes {
 		return false
 	}
@@ -189,19 +195,15 @@ func (a *attempt) blank(text string) bool {
 	return true
 }
 
-// inGap reads a token after a call. It returns false if the token is no white space that blank buffers, and then emits the buffered white
-// space as text unless a mark of a call follows.
-func (a *attempt) inGap(text string, mark int) bool {
-	if mark < 0 && a.blank(text) {
-		return true
-	}
+// endGap returns to the text between calls at a token after a call. The buffered white space is text unless a mark of a call follows.
+func (a *attempt) endGap(mark int) {
 	if mark < 0 || mark >= a.prose.base {
 		a.spill()
 	}
-	return false
+	a.place = betweenCalls
 }
 
-// spill emits the white space buffered by blank as text.
+// spill emits the white space buffered by bufferBlank as text.
 func (a *attempt) spill() {
 	a.prose.text(string(a.raw))
 	a.raw = a.raw[:0]

@@ -25,7 +25,7 @@ type autoParser struct {
 	prose    prose
 	dialects []*Dialect // the dialect of each mark, by the number of the mark
 	chosen   *Dialect   // nil before the first mark
-	parser   Parser     // the parser of chosen
+	parser   fullParser // the parser of chosen
 }
 
 // An autoMarks holds the marks that autoParser searches for: the openings of all dialects and the marks of thinking.
@@ -58,7 +58,7 @@ func openings(of func(*Dialect) []string) autoMarks {
 	return all
 }
 
-func newAuto(o Options) Parser {
+func newAuto(o Options) fullParser {
 	all := currentOpenings()
 	if o.AllowDeprecatedSyntax {
 		all = allOpenings()
@@ -77,8 +77,13 @@ func (a *autoParser) Chosen() string {
 }
 
 func (a *autoParser) Anomalies() Anomalies {
-	return anomalies(a.parser)
+	if a.parser == nil {
+		return Anomalies{}
+	}
+	return a.parser.Anomalies()
 }
+
+func (a *autoParser) WritesArguments() bool { return a.parser != nil && a.parser.WritesArguments() }
 
 func (a *autoParser) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 	dst, err := a.reader.Flush(dst)

@@ -23,6 +23,7 @@ type bareCalls struct {
 	deltas []lathe.Delta // the deltas of the last piece
 }
 
+// A bareState is the part of the message that is read next; only read and release set it.
 type bareState uint8
 
 const (
@@ -34,18 +35,18 @@ const (
 
 func (b *bareCalls) Append(dst []lathe.Delta, text string) []lathe.Delta {
 	if b.state == bareText {
-		return b.Parser.Append(dst, text)
+		return b.fullParser.Append(dst, text)
 	}
-	b.deltas = b.Parser.Append(b.deltas[:0], text)
+	b.deltas = b.fullParser.Append(b.deltas[:0], text)
 	return b.pass(dst)
 }
 
 func (b *bareCalls) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 	if b.state == bareText {
-		return b.Parser.Flush(dst)
+		return b.fullParser.Flush(dst)
 	}
 	var err error
-	b.deltas, err = b.Parser.Flush(b.deltas[:0])
+	b.deltas, err = b.fullParser.Flush(b.deltas[:0])
 	dst = b.pass(dst)
 	if b.state == bareText {
 		return dst, err
@@ -60,10 +61,12 @@ func (b *bareCalls) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 // pass appends the deltas of the last piece to dst, without text that may be a call: that is buffered.
 func (b *bareCalls) pass(dst []lathe.Delta) []lathe.Delta {
 	for _, d := range b.deltas {
+		beforeText := d.Kind == lathe.DeltaReasoning && len(b.held) == 0
+		isText := d.Kind == lathe.DeltaText && !d.Unreadable
 		switch {
-		case b.state == bareText, d.Kind == lathe.DeltaReasoning && len(b.held) == 0:
+		case b.state == bareText, beforeText:
 			dst = append(dst, d)
-		case d.Kind == lathe.DeltaText && !d.Unreadable && b.mayContinue(d.Text):
+		case isText && b.read(d.Text):
 			b.held = append(b.held, d)
 		default:
 			dst = append(b.release(dst), d)
@@ -79,8 +82,8 @@ func (b *bareCalls) release(dst []lathe.Delta) []lathe.Delta {
 	return dst
 }
 
-// mayContinue reads the next text and reports whether the message may still be one call.
-func (b *bareCalls) mayContinue(text string) bool {
+// read reads the next text. It returns false if the message cannot be one call.
+func (b *bareCalls) read(text string) bool {
 	b.size += len(text)
 	if b.size > b.opts.MaxPayloadBytes {
 		return false

@@ -164,7 +164,7 @@ func (c *constrainer) oneCall() string {
 		}
 		calls = append(calls, c.b.Rule("call", gbnf.Sequence(parts...)))
 	}
-	return c.b.Rule("anyCall", gbnf.AnyOf(calls))
+	return c.b.Rule("anyCall", gbnf.AnyOf(calls...))
 }
 
 // root returns the grammar expression of a turn: thinking, then text, then calls. If a call is required, there is no text.
@@ -175,7 +175,7 @@ func (c *constrainer) root() string {
 	if !c.single && l.between != "" {
 		group = gbnf.Sequence(call, gbnf.Repeat(gbnf.Sequence(l.between, call), 0, -1))
 	}
-	group = c.b.Rule("calls", gbnf.Sequence(optionalText(l.before), group, optionalText(l.after)))
+	group = c.b.Rule("calls", gbnf.Sequence(gbnf.Literal(l.before), group, gbnf.Literal(l.after)))
 	turn := group
 	if !c.single && !l.once {
 		turn = gbnf.Sequence(group, gbnf.Repeat(gbnf.Sequence(`"\n"?`, group), 0, -1))
@@ -192,7 +192,7 @@ func (c *constrainer) root() string {
 		const anywhere, atLineEnd = false, true // where the text may end
 		begins := c.begins(l.before)
 		answer, text := c.b.Lines(begins, anywhere), c.b.Lines(begins, atLineEnd)
-		return gbnf.Sequence(thinking, gbnf.AnyOf([]string{answer, gbnf.Sequence(text, turn)}))
+		return gbnf.Sequence(thinking, gbnf.AnyOf(answer, gbnf.Sequence(text, turn)))
 	}
 	return gbnf.Sequence(thinking, c.b.TextWithout(marks), gbnf.Optional(turn))
 }
@@ -211,14 +211,6 @@ func (c *constrainer) thinking(marks []string) string {
 	return gbnf.Optional(block)
 }
 
-// optionalText returns the grammar expression of text, which may be "".
-func optionalText(text string) string {
-	if text == "" {
-		return gbnf.Empty
-	}
-	return gbnf.Literal(text)
-}
-
 // minTrigger is the minimal length, in bytes, of a text that triggers a tag without the name of a tool, in a dialect without marks.
 const minTrigger = 3
 
@@ -227,7 +219,9 @@ const minTrigger = 3
 func (c *constrainer) begin(before string, pieces []piece) string {
 	text := before
 	for _, p := range pieces {
-		if p.expr != "" || p.name && (!c.layout.quiet && text != "" || len(text) >= minTrigger) {
+		isMark := text != "" && !c.layout.quiet
+		mayTrigger := isMark || len(text) >= minTrigger
+		if p.expr != "" || p.name && mayTrigger {
 			return text
 		}
 		text += p.text
@@ -259,7 +253,7 @@ func (c *constrainer) startedRoot(call string) string {
 	if c.must {
 		return gbnf.Sequence(gbnf.Optional(mark), calls)
 	}
-	return gbnf.Sequence(gbnf.Optional(mark), gbnf.AnyOf([]string{calls, gbnf.Sequence(text, gbnf.Optional(gbnf.Sequence(mark, calls)))}))
+	return gbnf.Sequence(gbnf.Optional(mark), gbnf.AnyOf(calls, gbnf.Sequence(text, gbnf.Optional(gbnf.Sequence(mark, calls)))))
 }
 
 // arguments returns the piece of the arguments of a tool, as JSON.

@@ -40,39 +40,46 @@ func (f *jsonFamily) layout(call string) *callLayout {
 	// Without a mark that text cannot contain, a call begins a line, and a turn has one call or one list of calls.
 	l.quiet = len(l.marks) == 0 || quietPattern(f, call)
 	l.once = l.quiet
-	l.call = func(c *constrainer, t *lathe.ToolSpec) []piece {
-		name := piece{text: t.Name, name: true}
-		var out []piece
-		for i, s := range parts {
-			if i%2 == 0 {
-				if s != "" {
-					out = append(out, piece{text: s})
-				}
-				continue
-			}
-			switch s {
-			case placeQuotedName:
-				out = append(out, piece{text: `"`}, name, piece{text: `"`})
-			case placeName:
-				out = append(out, name)
-			case placeQuotedID:
-				out = append(out, piece{text: `"`}, f.idPiece(), piece{text: `"`})
-			case placeID:
-				switch f.id {
-				case idInName:
-					out = append(out, piece{text: "functions."}, name, piece{text: ":"}, regexPiece("[0-9]{1,3}"))
-				case idLate:
-					out = append(out, optionalID)
-				default:
-					out = append(out, f.idPiece())
-				}
-			default: // placeText
-				out = append(out, c.arguments(t))
-			}
-		}
-		return out
-	}
+	l.call = func(c *constrainer, t *lathe.ToolSpec) []piece { return f.pieces(parts, c, t) }
 	return l
+}
+
+// pieces returns the pieces of a call of the tool t, whose pattern is parts.
+func (f *jsonFamily) pieces(parts pattern, c *constrainer, t *lathe.ToolSpec) []piece {
+	name, quote := piece{text: t.Name, name: true}, piece{text: `"`}
+	var out []piece
+	for i, s := range parts {
+		if i%2 == 0 { // a fixed text
+			if s != "" {
+				out = append(out, piece{text: s})
+			}
+			continue
+		}
+		switch s {
+		case placeQuotedName:
+			out = append(out, quote, name, quote)
+		case placeName:
+			out = append(out, name)
+		case placeQuotedID:
+			out = append(out, quote, f.idPiece(), quote)
+		case placeID:
+			out = append(out, f.idPieces(name)...)
+		default: // placeText
+			out = append(out, c.arguments(t))
+		}
+	}
+	return out
+}
+
+// idPieces returns the pieces of the id of a call of the tool name.
+func (f *jsonFamily) idPieces(name piece) []piece {
+	switch f.id {
+	case idInName:
+		return []piece{{text: "functions."}, name, {text: ":"}, regexPiece("[0-9]{1,3}")}
+	case idLate:
+		return []piece{optionalID}
+	}
+	return []piece{f.idPiece()}
 }
 
 // quietPattern reports whether the calls that a family writes begin with a mark that ordinary text may contain.
@@ -90,8 +97,9 @@ func quietPattern(f *jsonFamily, call string) bool {
 // openings returns the marks by which the parser recognizes a call or a section of calls.
 func (f *jsonFamily) openings() (list []string) {
 	for i, text := range f.list {
-		switch m := f.kinds[i]; {
-		case m.kind == markOpen && (!f.blocks[m.n].quiet || f.starts), m.kind == markSection:
+		m := f.kinds[i]
+		opensCall := m.kind == markOpen && (f.starts || !f.blocks[m.n].quiet)
+		if opensCall || m.kind == markSection {
 			list = append(list, text)
 		}
 	}
@@ -131,7 +139,7 @@ func harmonyLayout() *callLayout {
 	return &callLayout{
 		call: func(c *constrainer, t *lathe.ToolSpec) []piece {
 			to := " to=functions." + t.Name
-			header := gbnf.AnyOf([]string{gbnf.Literal(to + "<|channel|>commentary " + json), gbnf.Literal("<|channel|>commentary" + to + " " + json)})
+			header := gbnf.AnyOf(gbnf.Literal(to+"<|channel|>commentary "+json), gbnf.Literal("<|channel|>commentary"+to+" "+json))
 			return []piece{{expr: header}, c.arguments(t)}
 		},
 		root: func(c *constrainer) string {
@@ -144,7 +152,7 @@ func harmonyLayout() *callLayout {
 				return gbnf.Sequence(gbnf.Repeat(message("analysis"), 0, -1), call)
 			}
 			final := gbnf.Sequence(gbnf.Literal("<|channel|>final<|message|>"), text, gbnf.Optional(gbnf.Literal("<|return|>")))
-			return gbnf.Sequence(gbnf.Repeat(gbnf.AnyOf([]string{message("analysis"), message("commentary")}), 0, -1), gbnf.AnyOf([]string{call, final}))
+			return gbnf.Sequence(gbnf.Repeat(gbnf.AnyOf(message("analysis"), message("commentary")), 0, -1), gbnf.AnyOf(call, final))
 		},
 	}
 }

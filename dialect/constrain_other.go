@@ -18,7 +18,7 @@ func (f *gemmaForm) callLayout() *callLayout {
 			if least == 0 && most < 0 {
 				text = b.TextWithout([]string{f.quote})
 			}
-			return b.Rule("string", gbnf.AnyOf([]string{gbnf.Sequence(mark, text, mark), gbnf.JSON.String(b, least, most)})) // JSON for strings with the mark
+			return b.Rule("string", gbnf.AnyOf(gbnf.Sequence(mark, text, mark), gbnf.JSON.String(b, least, most))) // JSON for strings with the mark
 		},
 		Quote:  f.string,
 		Key:    f.key,

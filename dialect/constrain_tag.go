@@ -114,12 +114,9 @@ func array(elements []string) string { return "[" + strings.Join(elements, ",") 
 // beginning of a tag.
 func shortest(list []string) []string {
 	var out []string
-	for i, text := range list {
-		covered := false
-		for j, other := range list {
-			covered = covered || i != j && other != text && strings.HasPrefix(text, other)
-		}
-		if !covered {
+	for _, text := range list {
+		covers := func(other string) bool { return other != text && strings.HasPrefix(text, other) }
+		if !slices.ContainsFunc(list, covers) {
 			out = append(out, text)
 		}
 	}

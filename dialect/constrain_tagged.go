@@ -32,14 +32,14 @@ func (g *grammar) callLayout() *callLayout {
 // messageRoot returns the grammar expression of a turn that is a sequence of messages: thinking, then one call or the answer.
 func (g *grammar) messageRoot(c *constrainer) string {
 	text := c.b.TextWithout(append(append(slices.Clone(g.start), g.endings...), g.wrap...))
-	end := gbnf.Optional(gbnf.AnyOf([]string{gbnf.Literal(g.endings[0]), gbnf.Literal(g.endings[1])}))
+	end := gbnf.Optional(gbnf.AnyOf(gbnf.Literal(g.endings[0]), gbnf.Literal(g.endings[1])))
 	thinking := gbnf.Repeat(gbnf.Sequence(gbnf.Literal(" to="+toSelf+g.message[0]), text, gbnf.Literal(g.endings[0]+g.start[0])), 0, -1)
 	call := gbnf.Sequence(c.oneCall(), end)
 	if c.must {
 		return gbnf.Sequence(thinking, call)
 	}
 	answer := gbnf.Sequence(gbnf.Literal(" to="+toUser+g.message[0]), text, end)
-	return gbnf.Sequence(thinking, gbnf.AnyOf([]string{call, answer}))
+	return gbnf.Sequence(thinking, gbnf.AnyOf(call, answer))
 }
 
 // parameters returns the grammar expression of the parameters of a call: tagged values in the order of the schema, or all arguments as
@@ -64,13 +64,13 @@ func (g *grammar) parameters(c *constrainer, t *lathe.ToolSpec) string {
 		if len(forms) == 0 {
 			return asJSON()
 		}
-		part := c.b.Rule("param", gbnf.AnyOf(forms))
+		part := c.b.Rule("param", gbnf.AnyOf(forms...))
 		if !m.Required {
 			part = gbnf.Optional(part)
 		}
 		parts = append(parts, part)
 	}
-	return gbnf.AnyOf([]string{c.b.Rule("params", gbnf.Sequence(parts...)), asJSON()})
+	return gbnf.AnyOf(c.b.Rule("params", gbnf.Sequence(parts...)), asJSON())
 }
 
 // parameter returns the grammar expressions of the forms of one parameter: the value unquoted, and the value as JSON. It returns nil if the
@@ -138,7 +138,7 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 	}
 	text := g.boundedText(c, least, most)
 	if types&typeNull != 0 {
-		return gbnf.AnyOf([]string{text, `"null"`})
+		return gbnf.AnyOf(text, `"null"`)
 	}
 	return text
 }
@@ -183,7 +183,7 @@ func anyText(alternatives []string) string {
 	if len(alternatives) == 0 {
 		return ""
 	}
-	return gbnf.AnyOf(alternatives)
+	return gbnf.AnyOf(alternatives...)
 }
 
 // boundedText returns the grammar expression of a text of least to most characters; a negative most means no limit.

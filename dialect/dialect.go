@@ -31,6 +31,15 @@ type Parser interface {
 	Flush(dst []lathe.Delta) ([]lathe.Delta, error)
 }
 
+// A fullParser is a Parser with all optional methods. All parsers of this package are.
+type fullParser interface {
+	Parser
+	Counter
+	Thinker
+	ArgumentWriter
+	setInPrefix(inPrefix bool)
+}
+
 // ErrIncomplete reports that the text ended inside a call. The [lathe.DeltaCallEnd] of that call has Incomplete set, or a
 // [lathe.DeltaParseError] reports the call as unreadable.
 var ErrIncomplete = errors.New("dialect: the text ends inside a call")
@@ -95,8 +104,7 @@ type Dialect struct {
 	name   string
 	models []string // parts of the names of models that write the dialect, lower case
 	marks  []string // unambiguous openings, by which auto selects the dialect
-	parser func(o Options) Parser
-	form   form
+	form
 
 	oldMarks []string // openings of a deprecated syntax, accepted with AllowDeprecatedSyntax
 	ownMarks []string // marks of reasoning and text that only models of this dialect write, by which [NewAuto] also selects it
@@ -118,22 +126,24 @@ func (d *Dialect) NewParser(opts *Options) Parser {
 var table = slices.Concat([]*Dialect{
 	{
 		name:   "harmony",
-		models: []string{"gpt-oss", "gpt_oss", "gptoss"},
+		models: strings.Fields("gpt-oss gpt_oss gptoss"),
 		marks:  harmonyOpenings(),
-		parser: newHarmony,
 		form:   harmonyForm,
 	},
 	{
 		name:     "tags",
 		marks:    tagOpenings,
-		parser:   newTags,
 		form:     tagsForm,
 		oldMarks: []string{"<tool:"},
 	},
 }, jsonDialects, taggedDialects)
 
 // auto is not in table, because newAuto reads table.
-var auto = &Dialect{name: "auto", parser: newAuto, form: tagsForm}
+var auto = func() *Dialect {
+	d := &Dialect{name: "auto", form: tagsForm}
+	d.parser = newAuto
+	return d
+}()
 
 // Lookup returns the dialect with this name; ok is false for a name that is not in [Names].
 func Lookup(name string) (found *Dialect, ok bool) {

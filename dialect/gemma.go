@@ -39,7 +39,7 @@ func newGemmaForm(f gemmaForm) *gemmaForm {
 	return &f
 }
 
-func (f *gemmaForm) parser(o Options) Parser {
+func (f *gemmaForm) parser(o Options) fullParser {
 	g := &gemma{attempt: attempt{reader: newReader(o, f.marks), opens: gemmaOpen, closes: gemmaClose}, form: f}
 	g.reader.run, g.reader.close = func() { g.readTokens(g) }, g.finish
 	g.prose = newProse(&g.reader, f.base)
@@ -68,13 +68,13 @@ const gemmaCall = "call:"
 
 // outside reads a token between calls.
 func (g *gemma) outside(text string, mark int) {
-	if bareThink := g.form.base + 2; mark == bareThink {
+	if mark == g.form.base+2 { // bareThink
 		mark = g.form.base
 	}
 	switch {
 	case mark < 0:
 		g.prose.text(text)
-	case g.prose.mark(mark, text):
+	case g.prose.mark(mark, text): // the mark belongs to the prose, which has read it
 	case mark == gemmaOpen:
 		g.begin(text)
 		g.head = g.head[:0]
@@ -89,16 +89,9 @@ func (g *gemma) outside(text string, mark int) {
 
 // inside reads a token inside a call.
 func (g *gemma) inside(text string, mark int) {
-	inArgs := g.state == gemmaArgs
 	switch {
-	case inArgs && mark == gemmaQuote && g.lit.stringMark():
-		if g.lit.state == literalBad {
-			g.reject(text, mark)
-		} else {
-			g.keep(text)
-		}
-	case inArgs && (mark < 0 || g.lit.inString()):
-		g.readArgs(text)
+	case g.state == gemmaArgs:
+		g.argToken(text, mark)
 	case g.state == gemmaTail && mark == gemmaClose && len(g.head) == 0:
 		g.end(whole)
 		g.leave()
@@ -110,10 +103,29 @@ func (g *gemma) inside(text string, mark int) {
 	}
 }
 
+// argToken reads a token inside the arguments.
+func (g *gemma) argToken(text string, mark int) {
+	inQuotes := g.lit.inString() && g.lit.state != literalRaw // the mark is text there
+	switch {
+	case mark == gemmaQuote && !inQuotes:
+		g.lit.stringMark()
+		if g.lit.state == literalBad {
+			g.reject(text, mark)
+		} else {
+			g.keep(text)
+		}
+	case mark < 0 || g.lit.inString():
+		g.readArgs(text)
+	default:
+		g.reject(text, mark)
+	}
+}
+
 // readHead reads `call:NAME{`, at the beginning of a call and after the arguments of the one before.
 func (g *gemma) readHead(text string) {
 	for text != "" {
 		c := text[0]
+		inWord := len(g.head) < len(gemmaCall)
 		switch {
 		case space(c) && len(g.head) == 0:
 			if g.full(text[:1]) {
@@ -124,12 +136,13 @@ func (g *gemma) readHead(text string) {
 		case c == '{' && len(g.head) > len(gemmaCall):
 			g.openCall(text)
 			return
-		case len(g.head) >= len(gemmaCall)+maxNameBytes || len(g.head) < len(gemmaCall) && c != gemmaCall[len(g.head)]:
+		case inWord && c != gemmaCall[len(g.head)], len(g.head) >= len(gemmaCall)+maxNameBytes:
 			g.reject(text, -1)
 			return
 		case g.state == gemmaTail: // a further call may begin here; until its head is complete, the call before is open
 			text = text[1:]
-			if g.head = append(g.head, c); len(g.head) == len(gemmaCall) {
+			g.head = append(g.head, c)
+			if len(g.head) == len(gemmaCall) {
 				g.end(whole)
 				g.begin(gemmaCall)
 				g.state = gemmaHead
@@ -160,7 +173,7 @@ func (g *gemma) openCall(text string) {
 // readArgs reads the next part of the arguments.
 func (g *gemma) readArgs(text string) {
 	for text != "" && g.lit.state < literalDone {
-		n := g.lit.scan(text[:g.fit(text)])
+		n := g.lit.scan(text[:g.checkLimit(text)])
 		g.keep(text[:n])
 		text = text[n:]
 	}

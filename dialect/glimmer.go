@@ -41,11 +41,11 @@ const (
 	toSelf = "self"
 )
 
-// inMessage reads a token between calls. It returns false if the token is text that the caller must emit, or opens a call.
-func (t *tagged) inMessage(text string, mark int, r role) bool {
+// readMessage reads a token between calls. It returns false, and has not read the token, if it is text or opens a call.
+func (t *tagged) readMessage(text string, mark int, r role) bool {
 	m := &t.message
 	if m.phase == messageHeader {
-		return t.inHeader(text, mark, r)
+		return t.readHeader(text, mark, r)
 	}
 	switch {
 	case r == roleStart || r == roleEnd:
@@ -55,7 +55,7 @@ func (t *tagged) inMessage(text string, mark int, r role) bool {
 	case m.to == toSelf:
 		t.emit(lathe.DeltaReasoning, text)
 		return true
-	case r == roleWrap && (m.phase != messageText || m.to != toUser):
+	case r == roleWrap && !(m.to == toUser && m.phase == messageText): // a call
 		if m.phase == messageEmpty {
 			m.phase = messageCalls
 		}
@@ -66,7 +66,7 @@ func (t *tagged) inMessage(text string, mark int, r role) bool {
 		return true
 	case mark < 0 && trimSpace(text) == "":
 		return false
-	case m.phase == messageEmpty && t.prose.think == 0 && m.toTool() && t.knows(m.to):
+	case m.phase == messageEmpty && t.prose.think == 0 && m.toTool() && t.knows(m.to): // text in place of a call
 		t.begin("")
 		t.name = t.toolName([]byte(m.to))
 		t.becomeUnreadable(lathe.CodePayloadParseError)
@@ -81,8 +81,9 @@ func (t *tagged) inMessage(text string, mark int, r role) bool {
 // toTool reports whether the recipient of a message may be a tool.
 func (m *message) toTool() bool { return m.to != "" && m.to != toUser }
 
-// inHeader reads a token of the header of a message. Text that cannot be a header is emitted as text.
-func (t *tagged) inHeader(text string, mark int, r role) bool {
+// readHeader reads a token of the header of a message. Text that cannot be a header is emitted as text, and the mark after it is read as in
+// content without a header, with the result of readMessage.
+func (t *tagged) readHeader(text string, mark int, r role) bool {
 	m := &t.message
 	switch r {
 	case roleMessage:
@@ -105,7 +106,7 @@ func (t *tagged) inHeader(text string, mark int, r role) bool {
 		m.phase = messageText
 	}
 	t.prose.text(header)
-	return mark < 0 || t.inMessage(text, mark, r)
+	return mark < 0 || t.readMessage(text, mark, r)
 }
 
 // isTurnHeader reports whether s may be the beginning of a message header.
@@ -117,8 +118,8 @@ func isTurnHeader(s string) bool {
 	return strings.HasPrefix(s, "to=") && !strings.ContainsAny(s, " \n<")
 }
 
-// inUnreadableMessage reads a token of a message in the phase messageUnreadable, which ends with the message.
-func (t *tagged) inUnreadableMessage(text string, r role) {
+// readUnreadableMessage reads a token of a message in the phase messageUnreadable, which ends with the message.
+func (t *tagged) readUnreadableMessage(text string, r role) {
 	if r != roleStart && r != roleEnd {
 		t.keep(text)
 		return

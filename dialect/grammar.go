@@ -96,7 +96,7 @@ func (g *grammar) role(mark int) role {
 	return g.roles[mark]
 }
 
-func (g *grammar) parser(o Options) Parser {
+func (g *grammar) parser(o Options) fullParser {
 	t := &tagged{attempt: attempt{reader: newReader(o, g.marks)}, grammar: g}
 	t.reader.run, t.reader.close = t.read, t.finish
 	t.prose = newProse(&t.reader, len(g.list))
@@ -116,11 +116,3 @@ type ArgumentWriter interface {
 	// whose arguments are never JSON.
 	WritesArguments() bool
 }
-
-func writesArguments(p Parser) bool {
-	w, ok := p.(ArgumentWriter)
-	return ok && w.WritesArguments()
-}
-
-func (w wrapped) WritesArguments() bool     { return writesArguments(w.Parser) }
-func (a *autoParser) WritesArguments() bool { return writesArguments(a.parser) }

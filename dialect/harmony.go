@@ -23,8 +23,7 @@ const (
 	fusedFinal
 )
 
-var harmonyTokens = []string{"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>",
-	"<|return|>", "<|call|>", "<|recipient|>"}
+var harmonyTokens = strings.Fields("<|start|> <|end|> <|message|> <|channel|> <|constrain|> <|return|> <|call|> <|recipient|>")
 
 var (
 	harmonyMarks = newMarks(false, harmonyTokens...)
@@ -72,7 +71,16 @@ const (
 	harmonyFused // after a fused commentary: a header without marks may follow
 )
 
-func newHarmony(o Options) Parser {
+// inContent reports whether the content of a message is being read.
+func (s harmonyState) inContent() bool {
+	switch s {
+	case harmonyText, harmonyArgs, harmonyOver, harmonyTool:
+		return true
+	}
+	return false
+}
+
+func newHarmony(o Options) fullParser {
 	h := &harmony{reader: newReader(o, harmonyMarks)}
 	h.reader.run, h.reader.close = h.read, h.finish
 	h.holdsEnds = false
@@ -140,19 +148,23 @@ func (h *harmony) mark(mark int, text string) {
 	if h.state == harmonyBetween && len(h.lead) > 0 {
 		h.roleLead(mark)
 	}
-	if h.state != harmonyOver && h.inString() && endsTurn(mark) && len(h.turnEnds)+len(text) <= maxTurnEndBytes {
+	mayEndTurn := h.inString() && endsTurn(mark) && h.state != harmonyOver
+	if mayEndTurn && len(h.turnEnds)+len(text) <= maxTurnEndBytes {
 		h.turnEnds = append(h.turnEnds, text...)
 		return
 	}
 	h.addTurnEnds()
-	inContent := harmonyText <= h.state && h.state <= harmonyTool
-	switch {
-	case inContent && (h.inString() || !endsContent(mark)):
+	isText := h.inString() || !endsContent(mark)
+	if isText && h.state.inContent() {
 		h.text(text)
 		return
-	case h.state == harmonyLead && mark != markStart && !endsTurn(mark):
+	}
+	beginsHeader := mark != markStart && !endsTurn(mark)
+	switch {
+	case h.state != harmonyLead:
+	case beginsHeader:
 		h.leadIsHeader()
-	case h.state == harmonyLead && trimSpace(string(h.lead)) != "":
+	case trimSpace(string(h.lead)) != "":
 		h.leadIsText()
 	}
 	h.lead = h.lead[:0]
@@ -253,8 +265,12 @@ func (h *harmony) headerIsText() {
 // open begins the content of a message after its header.
 func (h *harmony) open() {
 	kind := h.header.resolve(h.knows)
-	h.count.UnknownChannel += h.header.unknown
-	h.count.ForeignRole += h.header.foreign
+	if kind == contentUnknown {
+		h.count.UnknownChannel++
+	}
+	if h.header.foreign {
+		h.count.ForeignRole++
+	}
 	h.order.open(kind, &h.count)
 	switch kind {
 	case contentCall:
@@ -383,16 +399,11 @@ func (h *harmony) closeHeader() {
 		h.fail(lathe.CodeIncompleteCall, "", text, len(text))
 		h.cut = true
 	default:
-		if rest := string(h.header.unparsed); !beginsToken(rest) {
+		rest := string(h.header.unparsed)
+		if _, part := harmonyMarks.at(rest, ""); part < 0 { // rest is not the beginning of a mark
 			h.emit(kind.delta(), rest)
 		}
 	}
-}
-
-// beginsToken reports whether s is the beginning of a mark.
-func beginsToken(s string) bool {
-	_, part := harmonyMarks.at(s, "")
-	return part >= 0
 }
 
 // A messageOrder finds messages that follow a closed final message.

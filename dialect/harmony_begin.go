@@ -42,17 +42,19 @@ func (h *harmony) decide() bool {
 	for h.in != "" {
 		c := h.in[0]
 		lead := append(h.lead, c)
-		form := leadExceeded
-		switch {
-		case c == '<' && h.state == harmonyBegin:
+		if c == '<' && h.state == harmonyBegin {
 			h.state = harmonyLead
 			return true
+		}
+		var form leadForm
+		switch {
 		case c == '<' || len(lead) > maxLeadBytes:
 			h.leadIsText()
+			form = leadExceeded
 		case h.state == harmonyBegin:
-			form = h.beginning(trimSpace(string(lead)), lead)
+			form = h.beginTurn(trimSpace(string(lead)), lead)
 		default:
-			form = h.fusedHeader(strings.TrimLeft(string(lead), " "), lead)
+			form = h.readFusedHeader(strings.TrimLeft(string(lead), " "), lead)
 		}
 		if form != leadExceeded {
 			h.in = h.in[1:]
@@ -84,8 +86,9 @@ func (h *harmony) leadIsHeader() {
 	h.lead = h.lead[:0]
 }
 
-// beginning selects the form of the turn. word is lead without leading white space.
-func (h *harmony) beginning(word string, lead []byte) leadForm {
+// beginTurn begins the first message once lead shows the form of the turn. word is lead without leading white space.
+func (h *harmony) beginTurn(word string, lead []byte) leadForm {
+	afterAnalysis, hasAnalysis := strings.CutPrefix(word, "analysis")
 	switch {
 	case word == "":
 		return leadUnknown
@@ -95,7 +98,7 @@ func (h *harmony) beginning(word string, lead []byte) leadForm {
 		h.header.implicit = true
 		h.header.add(string(lead))
 		return leadComplete
-	case len(word) == len("analysis")+1 && strings.HasPrefix(word, "analysis") && beginsSentence(word[len(word)-1]):
+	case hasAnalysis && len(afterAnalysis) == 1 && beginsSentence(afterAnalysis[0]):
 		h.fuse(lathe.DeltaReasoning)
 		return leadExceeded
 	case word == "assistantanalysis":
@@ -130,9 +133,9 @@ func (h *harmony) fuse(kind lathe.DeltaKind) {
 	h.content(kind)
 }
 
-// fusedHeader reads what follows a fused commentary: the header of a call is ` to=NAME`, optionally a content type, and JSON on the same
+// readFusedHeader reads what follows a fused commentary: the header of a call is ` to=NAME`, optionally a content type, and JSON on the same
 // line; all else is text. word is lead without leading spaces.
-func (h *harmony) fusedHeader(word string, lead []byte) leadForm {
+func (h *harmony) readFusedHeader(word string, lead []byte) leadForm {
 	const to = "to="
 	switch last := lead[len(lead)-1]; {
 	case len(word) < len(to) && strings.HasPrefix(to, word):
@@ -174,11 +177,13 @@ func isRoleLead(s string) bool {
 
 // roleLead reads a mark after the lead of a header without `<|start|>`: it continues the header, or emits the lead as stray text.
 func (h *harmony) roleLead(mark int) {
-	if endsContent(mark) && mark != markChannel || h.lead[len(h.lead)-1] == '=' || len(h.lead) < len("assistant") {
+	isCut := len(h.lead) < len("assistant") || h.lead[len(h.lead)-1] == '='
+	continues := !endsContent(mark) || mark == markChannel
+	if isCut || !continues {
 		h.stray()
-		return
+	} else {
+		h.leadIsHeader()
 	}
-	h.leadIsHeader()
 }
 
 // stray emits the lead as text between two messages, and counts it.

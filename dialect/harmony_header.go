@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
@@ -16,7 +17,8 @@ const maxHeaderBytes = 1024
 //	assistant to=functions.write<|channel|>commentary <|constrain|>json<|message|>
 //	assistant<|channel|>commentary to=functions.write <|constrain|>json<|message|>
 //
-// The parts, which marks separate, are collected by add and part. resolve then parses their words into the second group of fields.
+// The parts, which marks separate, are collected by add and part. resolve then parses their words into the second group of fields, which
+// share the memory of buf.
 type header struct {
 	buf      []byte        // the text of all parts, without the marks
 	parts    [8]headerPart // the first part is the role
@@ -25,7 +27,7 @@ type header struct {
 
 	role, channel, recipient, contentType []byte
 	unparsed                              []byte // text after the known words: the content of the message, if `<|message|>` is missing
-	unknown, foreign                      int    // 1 each if the channel is unknown, or the role is not the assistant's
+	foreign                               bool   // the role is not the assistant's
 }
 
 // A headerPart is a part of a header: mark precedes it (markStart for the role), and from is its offset in buf.
@@ -87,8 +89,9 @@ const (
 	contentAnalysis
 	contentCommentary
 	contentCall
-	contentTool // a payload on the `tool` channel
-	contentPlain
+	contentTool    // a payload on the `tool` channel
+	contentPlain   // text without a channel
+	contentUnknown // text on a channel of unknown name
 )
 
 // delta returns the kind of the deltas of the content.
@@ -107,21 +110,21 @@ func (c content) delta() lathe.DeltaKind {
 // offered tool.
 func (h *header) resolve(knows func(string) bool) content {
 	h.role, h.channel, h.recipient, h.contentType, h.unparsed = nil, nil, nil, nil, nil
-	h.unknown, h.foreign = 0, 0
+	h.foreign = false
 	for i, p := range h.parts[:h.n] {
 		h.readPart(p.mark, h.bytes(i), knows)
 	}
-	switch role := string(h.role); role {
+	switch string(h.role) {
 	case "assistant", "":
 	case "analysis", "commentary", "final": // the channel's mark is missing
 		if h.channel == nil {
 			h.channel = h.role
 		}
 	case "user", "system", "developer":
-		h.foreign = 1
+		h.foreign = true
 		return contentPlain
 	default:
-		h.foreign = 1
+		h.foreign = true
 		if len(h.recipient) == 0 && len(h.channel) == 0 && h.n == 1 {
 			h.unparsed = h.buf // no role at all: text
 			return contentPlain
@@ -147,46 +150,23 @@ func (h *header) name() []byte {
 // functionsPrefix is the namespace of all tools. Models write a tool's name with or without it.
 const functionsPrefix = "functions."
 
-// readPart parses the words of one part, which mark precedes, into the fields of h. The first word is what the mark announces: the role, the
-// channel, the recipient or the content type. Other words are known by their form: `to=NAME`, the name of a tool, or `json`. What follows the
-// last known word is unparsed.
+const headerSpace = " \t\r\n"
+
+// readPart parses the words of one part, which mark precedes, into the fields of h. The first word is what the mark announces, unless it is a
+// recipient. Other words are known by their form: `to=NAME`, the name of a tool, or `json`. What follows the last known word is unparsed.
 func (h *header) readPart(mark int, text []byte, knows func(string) bool) {
-	first := true
-	for {
-		text = bytes.TrimLeft(text, " \t\r\n")
-		if len(text) == 0 {
-			return
-		}
-		if to, after := recipientWord(text); to != nil {
-			h.recipient, text = to, after
-			first = false
-			continue
-		}
-		word, after := cutBefore(text, " \t\r\n<")
+	to := []byte("to=")
+	text = bytes.TrimLeft(text, headerSpace)
+	if !bytes.HasPrefix(text, to) {
+		text = bytes.TrimLeft(h.readFirst(mark, text), headerSpace)
+	}
+	for len(text) > 0 {
+		word, rest := cutBefore(text, headerSpace+"<")
+		mayBeTool := mark == markChannel && h.recipient == nil
 		switch {
-		case mark == markStart && first:
-			h.role = word
-		case mark == markChannel && first:
-			// A recipient may follow the channel without white space.
-			if n := bytes.Index(word, []byte("to=")); n > 0 {
-				after = text[n:]
-				word = word[:n]
-			}
-			h.channel = bytes.TrimFunc(word, isNoLetter)
-		case mark == markRecipient && first:
-			h.recipient = word
-		case mark == markConstrain && first:
-			n := bytes.IndexFunc(text, isNoLetter)
-			if n == 0 {
-				h.contentType = text[:0]
-				h.addUnparsed(text)
-				return
-			}
-			if n < 0 {
-				n = len(text)
-			}
-			h.contentType, after = text[:n], text[n:]
-		case h.recipient == nil && mark == markChannel && (bytes.HasPrefix(word, []byte("functions.")) || knows(string(word))):
+		case bytes.HasPrefix(text, to):
+			h.recipient, rest = cutBefore(text[len(to):], headerSpace+"{[\"<")
+		case mayBeTool && (bytes.HasPrefix(word, []byte(functionsPrefix)) || knows(string(word))):
 			h.recipient = word
 		case h.recipient != nil && h.contentType == nil && isContentType(word):
 			h.contentType = word
@@ -194,8 +174,31 @@ func (h *header) readPart(mark int, text []byte, knows func(string) bool) {
 			h.addUnparsed(text)
 			return
 		}
-		text, first = after, false
+		text = bytes.TrimLeft(rest, headerSpace)
 	}
+}
+
+// readFirst parses the word that mark announces: the role, the channel, the recipient or the content type. It returns the text after it.
+func (h *header) readFirst(mark int, text []byte) (rest []byte) {
+	if len(text) == 0 {
+		return nil
+	}
+	word, rest := cutBefore(text, headerSpace+"<")
+	switch mark {
+	case markStart:
+		h.role = word
+	case markChannel:
+		if n := bytes.Index(word, []byte("to=")); n > 0 { // a recipient may follow the channel without white space
+			word, rest = word[:n], text[n:]
+		}
+		h.channel = bytes.TrimFunc(word, isNoLetter)
+	case markRecipient:
+		h.recipient = word
+	case markConstrain: // JSON may follow the content type without white space
+		n := len(text) - len(bytes.TrimLeftFunc(text, isASCIILetter))
+		h.contentType, rest = text[:n], text[n:]
+	}
+	return rest
 }
 
 // addUnparsed appends text of a part that follows its known words to unparsed.
@@ -211,15 +214,6 @@ func isContentType(word []byte) bool {
 	return string(word) == "json" || string(word) == "code"
 }
 
-// recipientWord parses `to=NAME` at the beginning of text; name is nil if text does not begin with it.
-func recipientWord(text []byte) (name, after []byte) {
-	if !bytes.HasPrefix(text, []byte("to=")) {
-		return nil, text
-	}
-	text = text[len("to="):]
-	return cutBefore(text, " \t\r\n{[\"<")
-}
-
 // cutBefore divides text before the first of the characters, all of which are ASCII.
 func cutBefore(text []byte, characters string) (word, after []byte) {
 	n := bytes.IndexAny(text, characters)
@@ -231,36 +225,33 @@ func cutBefore(text []byte, characters string) (word, after []byte) {
 
 func isLetter(c byte) bool { return 'a' <= lower(c) && lower(c) <= 'z' }
 
-func isNoLetter(r rune) bool { return r >= utf8.RuneSelf || !isLetter(byte(r)) }
+func isASCIILetter(r rune) bool { return r < utf8.RuneSelf && isLetter(byte(r)) }
 
-// byChannel returns the content of the named channel, without regard to case. Misspelled names count as the channel that they resemble.
+func isNoLetter(r rune) bool { return !isASCIILetter(r) }
+
+// channelPrefixes are beginnings of the names of channels. Misspelled names count as the channel that they resemble.
+var channelPrefixes = [...]struct {
+	prefix  string
+	content content
+}{
+	{"comment", contentCommentary}, {"analy", contentAnalysis}, {"think", contentAnalysis},
+	{"thought", contentAnalysis}, {"reason", contentAnalysis}, {"final", contentFinal}, {"answer", contentFinal},
+}
+
+// byChannel returns the content of the named channel, without regard to case.
 func (h *header) byChannel() content {
-	for i, c := range h.channel {
-		h.channel[i] = lower(c)
-	}
-	switch string(h.channel) {
-	case "final":
-		return contentFinal
-	case "analysis":
-		return contentAnalysis
-	case "commentary":
-		return contentCommentary
-	case "tool":
-		return contentTool
-	case "":
+	channel := string(h.channel)
+	switch {
+	case channel == "":
 		return contentPlain
+	case strings.EqualFold(channel, "tool"):
+		return contentTool
 	}
-	for _, near := range []struct {
-		prefix string
-		is     content
-	}{
-		{"comment", contentCommentary}, {"analy", contentAnalysis}, {"think", contentAnalysis},
-		{"thought", contentAnalysis}, {"reason", contentAnalysis}, {"final", contentFinal}, {"answer", contentFinal},
-	} {
-		if bytes.HasPrefix(h.channel, []byte(near.prefix)) {
-			return near.is
+	for _, known := range channelPrefixes {
+		n := len(known.prefix)
+		if len(channel) >= n && strings.EqualFold(channel[:n], known.prefix) {
+			return known.content
 		}
 	}
-	h.unknown = 1
-	return contentPlain
+	return contentUnknown
 }

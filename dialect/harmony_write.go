@@ -8,6 +8,7 @@ import (
 )
 
 var harmonyForm = form{
+	parser: newHarmony,
 	call:   harmonyCall,
 	layout: harmonyLayout,
 	result: harmonyResult,

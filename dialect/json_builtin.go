@@ -48,7 +48,7 @@ func (b *builtinCall) begin() {
 // read reads the next part of the call: a part of a value, or one rune.
 func (b *builtinCall) read() {
 	p := b.p
-	in := p.in[:b.fit()]
+	in := p.in[:b.checkLimit()]
 	if b.state == builtinValue {
 		b.keep(b.lit.scan(in))
 		switch b.lit.state {
@@ -72,9 +72,9 @@ func (b *builtinCall) read() {
 	}
 }
 
-// fit returns how many bytes of the input may be read at once. If the open call exceeds max_payload_bytes, fit emits its text as
-// unreadable; the call is then read to its end without that limit.
-func (b *builtinCall) fit() int {
+// checkLimit returns how many bytes of the input may be read at once. If the open call exceeds max_payload_bytes, it emits the text of the
+// call as unreadable; the call is then read to its end without that limit.
+func (b *builtinCall) checkLimit() int {
 	p := b.p
 	if !p.reader.open || p.errorCode != "" {
 		return len(p.in)
@@ -92,7 +92,8 @@ func (b *builtinCall) fit() int {
 // keep consumes n bytes of the input and records them as text of the call.
 func (b *builtinCall) keep(n int) {
 	p := b.p
-	if s := p.take(n); p.errorCode != "" {
+	s := p.take(n)
+	if p.errorCode != "" {
 		p.emitUnreadable(s)
 	} else {
 		p.keep(s)
@@ -114,27 +115,51 @@ func (b *builtinCall) end() {
 
 // byte reads one byte outside of a value. It returns false if the syntax does not allow the byte.
 func (b *builtinCall) byte(c byte) bool {
-	switch {
-	case b.state != builtinName && space(c):
-		if b.state == builtinKey && len(b.token) > 0 {
-			b.state = builtinEq
+	switch b.state {
+	case builtinName:
+		if c == '(' {
+			return b.named()
 		}
-		return true
-	case b.state == builtinName && c == '(':
-		return b.named()
-	case b.state == builtinName && isNameByte(c), b.state == builtinKey && (isNameByte(c) && c != '.' && c != ':' || c >= 0x80):
-		b.token = append(b.token, c)
-		return len(b.token) <= maxNameBytes
-	case (b.state == builtinKey || b.state == builtinEq) && c == '=' && len(b.token) > 0:
-		return b.param()
-	case b.state == builtinNext && c == ',':
-		b.state, b.token = builtinKey, b.token[:0]
-		return true
-	case c == ')' && (b.state == builtinNext || b.state == builtinKey && len(b.token) == 0):
-		b.state = builtinEnd
+		return b.addToken(c) && isNameByte(c)
+	case builtinKey:
+		return b.keyByte(c)
+	case builtinEq:
+		return space(c) || c == '=' && b.param()
+	case builtinNext:
+		switch c {
+		case ',':
+			b.state, b.token = builtinKey, b.token[:0]
+		case ')':
+			b.state = builtinEnd
+		default:
+			return space(c)
+		}
 		return true
 	}
 	return false
+}
+
+// keyByte reads one byte before or in the name of an argument, or the byte after it.
+func (b *builtinCall) keyByte(c byte) bool {
+	switch {
+	case space(c):
+		if len(b.token) > 0 {
+			b.state = builtinEq
+		}
+		return true
+	case c == '=' && len(b.token) > 0:
+		return b.param()
+	case c == ')' && len(b.token) == 0:
+		b.state = builtinEnd
+		return true
+	}
+	return b.addToken(c) && (c >= utf8.RuneSelf || isNameByte(c) && c != '.' && c != ':')
+}
+
+// addToken appends c to the name or key being read. It returns false if that becomes too long.
+func (b *builtinCall) addToken(c byte) bool {
+	b.token = append(b.token, c)
+	return len(b.token) <= maxNameBytes
 }
 
 // named opens the call of the tool in token. It returns false if token is not the name of an offered tool and ".call".

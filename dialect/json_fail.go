@@ -116,33 +116,35 @@ func (p *jsonParser) finish() {
 	switch p.state {
 	case blockNone: // no call is open
 		p.gap = p.gap[:0]
-		return
 	case blockTail, blockNext: // the last call is complete but for its closing mark
 		p.confirm()
-		return
-	case blockJSON, blockBuiltin:
-		switch {
-		case p.unreadable: // the call exceeds max_payload_bytes
-			p.reportUnreadable()
-			return
-		case p.reader.open:
-			p.endCall(truncated)
-			return
-		}
 	case blockUnreadable, blockUnreadableJSON: // the text is emitted already
 		if p.errorCode != notACall {
 			p.reportUnreadable()
 		}
-		return
 	case blockCite: // the mark of a citation that did not end is text
 		p.text(string(p.raw))
-		return
 	case blockSection:
-		if p.taken > 0 || p.sectionFailed { // that its end mark is missing is no error
-			return
+		if p.taken == 0 && !p.sectionFailed { // after a call, that the end mark is missing is no error
+			p.block = nil
+			p.incomplete()
 		}
-		p.block = nil
+	case blockJSON, blockBuiltin:
+		switch {
+		case p.unreadable: // the call exceeds max_payload_bytes
+			p.reportUnreadable()
+		case p.reader.open:
+			p.endCall(truncated)
+		default:
+			p.incomplete()
+		}
+	default:
+		p.incomplete()
 	}
+}
+
+// incomplete ends the text inside an attempt that has not opened a call.
+func (p *jsonParser) incomplete() {
 	if p.block != nil && p.block.quiet && !p.object.named {
 		p.toText(notACall)
 		return

@@ -125,7 +125,7 @@ func newJSONFamily(f jsonFamily) *jsonFamily {
 	return &f
 }
 
-func (f *jsonFamily) parser(o Options) Parser {
+func (f *jsonFamily) parser(o Options) fullParser {
 	p := &jsonParser{reader: newReader(o, f.marks), family: f}
 	p.reader.run, p.reader.close = p.read, p.finish
 	p.prose = newProse(&p.reader, len(f.list))

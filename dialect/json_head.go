@@ -8,8 +8,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// The head of a block, between its mark and the JSON, such as `NAME[CALL_ID]ID[ARGS]` after `[TOOL_CALLS]`, consists of parts: each is a word
-// (NAME, ID) and one of its ends. It is read byte by byte: partial is the part so far, and wordEnd the offset in it at which the word ends.
+// The head of a block, between its mark and the JSON, such as `NAME[CALL_ID]ID[ARGS]` after `[TOOL_CALLS]`, consists of parts: each is a
+// word (NAME, ID) and one of its ends. It is read byte by byte: partial is the part so far, and wordEnd the offset in it from which the ends
+// are compared; 0: the word continues.
 
 // headByte reads one byte of the head of a block.
 func (p *jsonParser) headByte(c byte) {
@@ -18,50 +19,60 @@ func (p *jsonParser) headByte(c byte) {
 		p.markUnreadable(lathe.CodePayloadParseError)
 		return
 	}
-	if part.json && p.startsJSON(c, part.field) {
-		p.partial = p.partial[:0]
-		p.state = blockOpen
+	if part.json && p.startsJSON(c) {
+		word := bytes.TrimSpace(p.partial)
+		if len(word) > 0 && !p.object.setHeadWord(part.field, word) {
+			p.noName()
+			return
+		}
+		p.beginPart(len(p.block.head))
 		return
 	}
 	p.partial = append(p.partial, c)
-	for _, e := range part.ends {
-		word, ok := bytes.CutSuffix(p.partial, []byte(e.mark))
-		if !ok {
-			continue
-		}
-		word = bytes.TrimSpace(word)
-		if len(word) == 0 && space(c) {
-			break
-		}
-		if !p.setHeadWord(part.field, word) {
+	end, word := part.end(p.partial)
+	switch {
+	case end == nil, len(word) == 0 && space(c):
+		if !p.extendPart(part, c) {
 			p.noName()
 			return
 		}
 		p.consume()
-		p.partial, p.wordEnd = p.partial[:0], 0
-		p.part = e.next
-		if p.part == len(p.block.head) {
-			p.endHead()
-		}
-		return
-	}
-	if !p.mayEnd(part, c) {
+	case !p.object.setHeadWord(part.field, word):
 		p.noName()
-		return
+	default:
+		p.consume()
+		p.beginPart(end.next)
 	}
-	p.consume()
 }
 
-// startsJSON reports whether the JSON, or the mark that closes the block, begins at c, without one of the ends of the part. It records
-// the word of the part if the JSON begins.
-func (p *jsonParser) startsJSON(c byte, field headField) bool {
-	word := bytes.TrimSpace(p.partial)
+// end returns the end of the part that text ends with, and the word before it; nil if text ends with none.
+func (part *headPart) end(text []byte) (end *headEnd, word []byte) {
+	for i := range part.ends {
+		word, ok := bytes.CutSuffix(text, []byte(part.ends[i].mark))
+		if ok {
+			return &part.ends[i], bytes.TrimSpace(word)
+		}
+	}
+	return nil, nil
+}
+
+// beginPart begins part n of the head, or ends the head after its last part.
+func (p *jsonParser) beginPart(n int) {
+	p.partial, p.wordEnd, p.part = p.partial[:0], 0, n
+	if n == len(p.block.head) {
+		p.endHead()
+	}
+}
+
+// startsJSON reports whether the JSON, or the mark that closes the block, begins at c, without one of the ends of the part.
+func (p *jsonParser) startsJSON(c byte) bool {
+	hasWord := len(bytes.TrimSpace(p.partial)) > 0
 	switch {
-	case c == '{' && len(word) > 0:
-		return (p.wordEnd == 0 || p.wordEnd == len(p.partial)) && p.setHeadWord(field, word)
+	case c == '{' && hasWord:
+		return p.wordEnd == 0 || p.wordEnd == len(p.partial) // only white space follows the word
 	case c == '{':
 		return true
-	case len(word) > 0:
+	case hasWord:
 		return false
 	case c == '[':
 		return p.part == 0
@@ -70,26 +81,22 @@ func (p *jsonParser) startsJSON(c byte, field headField) bool {
 	return noArguments
 }
 
-// mayEnd reports whether one of the part's ends may still follow after c, the last byte of partial. It sets wordEnd, the offset in partial
-// from which the ends are compared; 0 means that the word continues.
-func (p *jsonParser) mayEnd(part *headPart, c byte) bool {
+// extendPart extends the part by c, the last byte of partial, and sets wordEnd. It returns false if none of the part's ends may follow.
+func (p *jsonParser) extendPart(part *headPart, c byte) bool {
+	inWord := p.wordEnd == 0
 	switch {
-	case p.wordEnd == 0 && isWordByte(c):
+	case inWord && isWordByte(c):
 		return true
-	case space(c) && p.wordEnd == 0 && len(bytes.TrimSpace(p.partial)) == 0:
+	case inWord && space(c) && len(bytes.TrimSpace(p.partial)) == 0:
 		return true
-	case space(c) && (p.wordEnd == 0 || p.wordEnd == len(p.partial)-1):
+	case space(c) && (inWord || p.wordEnd == len(p.partial)-1): // the ends may follow white space
 		p.wordEnd = len(p.partial)
 		return true
-	case p.wordEnd == 0:
+	case inWord:
 		p.wordEnd = len(p.partial) - 1
 	}
-	for _, e := range part.ends {
-		if strings.HasPrefix(e.mark, string(p.partial[p.wordEnd:])) {
-			return true
-		}
-	}
-	return false
+	begun := string(p.partial[p.wordEnd:])
+	return slices.ContainsFunc(part.ends, func(e headEnd) bool { return strings.HasPrefix(e.mark, begun) })
 }
 
 // isWordByte reports whether c is allowed in a name or an id.
@@ -115,27 +122,28 @@ func (p *jsonParser) noName() {
 }
 
 // setHeadWord records word, a part of the head. It returns false if word is not valid for the field.
-func (p *jsonParser) setHeadWord(field headField, word []byte) bool {
+func (o *callObject) setHeadWord(field headField, word []byte) bool {
 	switch field {
 	case headID:
 		if len(word) > maxNameBytes {
 			return false
 		}
-		p.object.id = append(p.object.id[:0], word...)
+		o.id = append(o.id[:0], word...)
 		return true
 	case headIDName:
-		p.object.id = append(p.object.id[:0], word...)
-		if word = p.nameOfID(word); word == nil { // the tool is inferred from the arguments
-			p.object.name = p.object.name[:0]
-			return len(p.object.id) > 0
+		o.id = append(o.id[:0], word...)
+		word = nameOfID(word, o.r.opts.Tools)
+		if word == nil { // the tool is inferred from the arguments
+			o.name = o.name[:0]
+			return len(o.id) > 0
 		}
 	case headName:
 		// A word "function" may precede the name. Another word in its place is an error.
-		if len(p.object.name) > 0 && string(p.object.name) != "function" {
+		if len(o.name) > 0 && string(o.name) != "function" {
 			return false
 		}
 	}
-	p.object.name = append(p.object.name[:0], word...)
+	o.name = append(o.name[:0], word...)
 	return len(word) > 0 && len(word) <= maxNameBytes
 }
 
@@ -146,7 +154,7 @@ var idPrefixes = [...]string{"", "functions", "call", "tool", "chatcmpl-tool"}
 // it is the longest name of an offered tool at the end of the id, before its number, if the text before that name is empty or one of
 // idPrefixes. With another word before it, word and name together are returned, which name no offered tool. nil means that no offered
 // name ends the id.
-func (p *jsonParser) nameOfID(id []byte) []byte {
+func nameOfID(id []byte, tools []*lathe.ToolSpec) []byte {
 	name := bytes.TrimPrefix(id, []byte("functions."))
 	front := bytes.TrimRight(name, "0123456789")
 	if i := len(front) - 1; i > 0 && i+1 < len(name) && front[i] == ':' {
@@ -154,7 +162,7 @@ func (p *jsonParser) nameOfID(id []byte) []byte {
 	}
 	best, found := 0, []byte(nil)
 	for _, end := range [...][]byte{name, front, bytes.TrimRight(front, ":_-.")} {
-		for _, t := range p.opts.Tools {
+		for _, t := range tools {
 			before, ok := bytes.CutSuffix(end, []byte(t.Name))
 			word := bytes.TrimRight(before, ":_-.")
 			if !ok || len(t.Name) <= best || len(before) > 0 && len(word) == len(before) {

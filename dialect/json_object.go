@@ -177,13 +177,14 @@ func (o *callObject) inferName() {
 
 // step handles part, the bytes for which the state of the JSON scanner went from was to now.
 func (o *callObject) step(was, now jsonState, part string) objectStatus {
-	switch {
-	case now == jsonBad:
+	if now == jsonBad {
 		if o.place == inValue {
 			o.value(part)
 		}
 		return objectBroken
-	case o.js.depth < o.callDepth && o.callDepth > 1: // the member that contains the call has ended
+	}
+	switch {
+	case o.callDepth > 1 && o.js.depth < o.callDepth: // the member that contains the call has ended
 		o.callDepth, o.js.outer = 1, ownLevels
 		if o.ranks[objectArgs] < 0 || !o.named {
 			return objectBroken
@@ -250,12 +251,13 @@ func (o *callObject) memberOf(key string) objectStatus {
 		return objectMore
 	}
 	for m, keys := range [...][]string{o.form.names, o.form.args, o.form.ids} {
-		rank := slices.Index(keys, key)
-		switch m := objectMember(m); {
+		m, rank := objectMember(m), slices.Index(keys, key)
+		isInside := o.callDepth > 1
+		isMisplaced := o.inner && isInside == (m == objectID) // the id is outside of the inner object, the call inside
+		switch {
 		case rank < 0:
-		case o.inner && (m == objectID) == (o.callDepth > 1): // the id is outside of the inner object, the call inside
-			return objectBroken
-		case o.callDepth > 1 && rank > 0:
+			continue
+		case isMisplaced, isInside && rank > 0:
 			return objectBroken
 		default:
 			return o.choose(m, rank)

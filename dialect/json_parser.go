@@ -43,23 +43,27 @@ type jsonParser struct {
 	taken         int  // number of calls in the section
 	sectionFailed bool // the section has had an unreadable call
 
-	// The attempt: the text from the mark of a block or section on, until its call is confirmed or its error reported.
-	raw          []byte     // the attempt so far, or only its beginning
-	rawShortened bool       // raw is limited to maxExcerptBytes
-	total        int        // the length of the attempt, in bytes
-	errorCode    lathe.Code // why the attempt is unreadable; "" while it is readable
-	begun        bool       // the JSON of the attempt has begun
-
+	jsonAttempt
 	// The block.
 	part        int         // index of the part of the head
 	partial     []byte      // the bytes of the head part or of the mark being read
-	wordEnd     int         // offset in partial of the end of the part's word; 0: the word continues
+	wordEnd     int         // offset in partial after the part's word and white space; 0: the word continues
 	list        bool        // the objects are elements of a JSON array
 	object      callObject  // reads the JSON of a call
 	builtin     builtinCall // reads a call in the form NAME.call(…)
 	late        bool        // the id of the open call may follow its arguments
 	unconfirmed bool        // the open call is complete, unless the block ends with an error
 	surplus     bool        // a second closing brace was read after the JSON
+}
+
+// A jsonAttempt is the text from the mark of a block or section on, until its call is confirmed or its error reported. openBlock and token
+// begin it, keep adds to it, toText makes it unreadable, and forget ends it.
+type jsonAttempt struct {
+	raw          []byte     // the text so far, or only its beginning
+	rawShortened bool       // raw is limited to maxExcerptBytes
+	total        int        // the length of the text, in bytes
+	errorCode    lathe.Code // why the attempt is unreadable; "" while it is readable
+	begun        bool       // the JSON has begun
 }
 
 type jsonBlockState uint8
@@ -112,7 +116,7 @@ func (p *jsonParser) token(text string, mark int) {
 		return
 	}
 	thinking := p.prose.think > 0
-	if !thinking && p.prose.mask.code() {
+	if !thinking && p.prose.mask.beginMark() {
 		p.prose.mask.quotation.noteCall()
 		p.spillGap()
 		p.prose.text(text)
@@ -141,18 +145,17 @@ func (p *jsonParser) token(text string, mark int) {
 
 // thinkMark handles a mark that opens or closes a block of thinking.
 func (p *jsonParser) thinkMark(mark int, text string) {
+	thinking := p.prose.think > 0
 	_, closes := p.prose.block(mark)
-	if p.family.special && (p.prose.think > 0 || !p.prose.mask.code()) {
-		if closes && p.prose.think == 0 && p.prose.seen {
-			p.swallow = true
-			return
-		}
-		if !closes {
-			p.spillGap()
-			p.prose.mask.fresh()
-		}
-	}
-	if p.prose.think == 0 {
+	isToken := p.family.special && (thinking || !p.prose.mask.beginMark())
+	switch {
+	case isToken && closes && !thinking && p.prose.seen: // it closes no block
+		p.swallow = true
+		return
+	case isToken && !closes:
+		p.spillGap()
+		p.prose.mask.fresh()
+	case !thinking:
 		p.spillGap()
 	}
 	p.prose.mark(mark, text)
@@ -196,12 +199,13 @@ func (p *jsonParser) openBlock(n int, mark string) {
 	if len(p.block.head) == 0 {
 		p.state = blockOpen
 	}
-	in := p.in
-	for p.in = mark[jsonAt:]; p.in != "" && p.state != blockNone && p.state != blockUnreadable; {
+	afterMark := p.in
+	p.in = mark[jsonAt:]
+	for p.in != "" && p.state != blockNone && p.state != blockUnreadable {
 		p.step()
 	}
 	p.prose.text(p.in)
-	p.in = in
+	p.in = afterMark
 }
 
 // step reads the next part of a block.
@@ -312,23 +316,28 @@ func (p *jsonParser) json() {
 	p.keep(p.take(n))
 	switch p.object.status {
 	case objectDone:
-		p.unconfirmed = true
-		switch {
-		case p.block.close != "" && p.object.form != nil:
-			p.state = blockNext
-		case p.block.close != "":
-			p.state = blockTail
-		case p.object.form == nil:
-			p.confirm()
-			p.leave()
-		default:
-			p.confirm()
-			p.state = blockNext
-		}
+		p.afterObject()
 	case objectBroken:
 		p.markUnreadable(lathe.CodePayloadParseError)
 	case objectForeign:
 		p.toText(notACall)
+	}
+}
+
+// afterObject sets the state after the JSON of a call. Without a closing mark, nothing after the JSON can show an error.
+func (p *jsonParser) afterObject() {
+	p.unconfirmed = true
+	hasClose, isArguments := p.block.close != "", p.object.form == nil
+	if !hasClose {
+		p.confirm()
+	}
+	switch {
+	case !isArguments:
+		p.state = blockNext
+	case hasClose:
+		p.state = blockTail
+	default:
+		p.leave()
 	}
 }
 
@@ -341,18 +350,15 @@ func (p *jsonParser) opens() {
 			id = ""
 		}
 	case idLate:
-		if p.late = id == "" && p.object.form != nil; p.late {
-			p.start(lateID, p.toolName(p.object.name))
-			p.out[len(p.out)-1].ID = ""
+		p.late = id == "" && p.object.form != nil
+		if p.late {
+			p.startWithID("", p.toolName(p.object.name))
 			return
 		}
-		id = p.nineLetters(id)
+		id = nineLetters(id, p.opts.Rand)
 	}
 	p.start(id, p.toolName(p.object.name))
 }
-
-// lateID stands for an id that may follow the arguments, so that start generates none.
-const lateID = "?"
 
 // confirm closes the open call if it is complete.
 func (p *jsonParser) confirm() {
@@ -378,13 +384,13 @@ func (p *jsonParser) endCall(incomplete bool) {
 	if !p.late {
 		return
 	}
-	p.out[len(p.out)-1].ID = p.nineLetters(string(p.object.id))
+	p.out[len(p.out)-1].ID = nineLetters(string(p.object.id), p.opts.Rand)
 }
 
-// nineLetters returns id, or a generated id of nine letters and digits if id is "" and Options.Rand is set.
-func (p *jsonParser) nineLetters(id string) string {
-	if id == "" && p.opts.Rand != nil {
-		return randomLetters(p.opts.Rand, 9)
+// nineLetters returns id, or a generated id of nine letters and digits if id is "" and rand is set.
+func nineLetters(id string, rand func() uint64) string {
+	if id == "" && rand != nil {
+		return randomLetters(rand, 9)
 	}
 	return id
 }
@@ -456,7 +462,7 @@ func (p *jsonParser) tailByte(c byte) {
 		p.consume()
 		return
 	}
-	mark, begins := p.findMark(text)
+	mark, begins := p.family.findMark(text)
 	switch {
 	case text == p.block.close:
 		p.take(1)

@@ -13,10 +13,11 @@ import (
 // Between its blocks only marks and white space are allowed. This file reads them, and the marks that end citations.
 
 // findMark returns the index of the mark that equals text, or -1; begins reports whether a mark begins with text.
-func (p *jsonParser) findMark(text string) (mark int, begins bool) {
-	for i, mark := range p.family.list {
-		m := p.family.kinds[i]
-		if m.kind == markCite || m.kind == markOpen && p.family.blocks[m.n].quiet {
+func (f *jsonFamily) findMark(text string) (mark int, begins bool) {
+	for i, mark := range f.list {
+		m := f.kinds[i]
+		isQuiet := m.kind == markOpen && f.blocks[m.n].quiet
+		if m.kind == markCite || isQuiet {
 			continue
 		}
 		if mark == text {
@@ -54,7 +55,7 @@ func (p *jsonParser) sectionByte(c byte) {
 		return
 	}
 	p.partial = append(p.partial, c)
-	mark, begins := p.findMark(string(p.partial))
+	mark, begins := p.family.findMark(string(p.partial))
 	switch {
 	case mark >= 0:
 		n := len(p.partial) - 1 // the bytes of the mark before c do not belong to the text of the attempt

@@ -17,6 +17,7 @@ func jsonForm(f *jsonFamily, call, result string) form {
 	calls, results := newPattern(call), newPattern(result)
 	clean, escape := newCleaner(f.reservedMarks), newEscaper(f.reservedMarks)
 	return form{
+		parser: f.parser,
 		clean:  clean,
 		layout: func() *callLayout { return f.layout(call) },
 		arguments: func(args string) string {

@@ -99,7 +99,7 @@ func (j *jsonScan) scan(s string) int {
 					j.valueEnd()
 				}
 			case '\\':
-				if i+1 < len(s) && shortEscape(s[i+1]) {
+				if i+1 < len(s) && shortEscapes[s[i+1]] {
 					i += 2
 					continue
 				}
@@ -162,7 +162,7 @@ func (j *jsonScan) step(c byte) bool {
 			return j.closeLevel(c)
 		}
 	case jsonEscape:
-		if shortEscape(c) {
+		if shortEscapes[c] {
 			j.state = jsonString
 			return true
 		}
@@ -293,8 +293,6 @@ func (j *jsonScan) valueEnd() {
 		j.state = jsonDone
 	}
 }
-
-func shortEscape(c byte) bool { return shortEscapes[c] }
 
 // shortEscapes contains the bytes that may follow a backslash, except u.
 var shortEscapes = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}

@@ -183,7 +183,7 @@ func TestLongCallsBufferNothing(t *testing.T) {
 func buffered(p Parser) int {
 	switch p := p.(type) {
 	case *prefixed:
-		return buffered(p.Parser)
+		return buffered(p.fullParser)
 	case *tagged:
 		return cap(p.raw) + cap(p.pending) + cap(p.token) + cap(p.value.text) + cap(p.value.json) + cap(p.value.lit.held) + cap(p.payload.raw) + cap(p.payload.object.earlyArgs)
 	case *gemma:

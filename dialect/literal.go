@@ -14,11 +14,8 @@ const (
 // stringMark), and unquoted words, which become strings if not literals:
 //
 //	{on:true,name:<|"|>a b<|"|>}    becomes    {"on":true,"name":"a b"}
-//
-// The input is emitted as late as possible: s[from:i] is what the piece s has that was read and not emitted. A byte that is replaced or
-// omitted first flushes what precedes it.
 type literal struct {
-	emit func(string) // receives the next piece of the JSON, which is a part of the input or a constant
+	rewriter
 	bare bool
 
 	state  literalState
@@ -26,18 +23,58 @@ type literal struct {
 	key    bool // the string being read is a key
 	quote  byte // the quote that ends the string; unused between marks
 	triple bool
-	ends   int      // number of consecutive quotes read in a triple-quoted string
+	ends   int      // number of consecutive quotes read in a triple-quoted string, which may end it
 	num    jsonScan // scanner of a number
 	word   string   // the rest of True, False or None that must follow
 	none   bool     // the word is None
-	hex    int      // number of digits missing in an escape
+	digits int      // number of digits missing in an escape
 	code   rune     // the value of an escape so far
-	held   []byte   // a comma and the white space after it, or an unquoted word, from earlier pieces
+}
 
-	s    string // the piece being read
-	i    int    // offset in s of the next byte
-	from int    // offset in s of the first byte that was not emitted
-	mark int    // offset in s of the beginning of the escape, the comma or the word
+// A rewriter emits the input with changes, as late as possible: s[from:i] is what the piece s has that was read and not emitted. A byte that
+// is replaced or omitted first flushes what precedes it.
+type rewriter struct {
+	emit func(string) // receives the next piece of the output, which is a part of the input or a constant
+	s    string       // the piece being read
+	i    int          // offset in s of the next byte
+	from int          // offset in s of the first byte that was not emitted
+	mark int          // offset in s of the beginning of the escape, the comma or the word
+	held []byte       // a comma and the white space after it, or an unquoted word, from earlier pieces
+}
+
+// flush emits the bytes read up to offset i.
+func (r *rewriter) flush(i int) {
+	if r.from < i {
+		r.emit(string([]rune(r.s[r.from:i]))) // each byte that is not UTF-8 becomes U+FFFD
+	}
+	r.from = i
+}
+
+// put emits text instead of the next n bytes.
+func (r *rewriter) put(text string, n int) {
+	r.flush(r.i)
+	if text != "" {
+		r.emit(text)
+	}
+	r.i += n
+	r.from = r.i
+}
+
+// emitHeld emits the buffered comma and white space, because a value follows.
+func (r *rewriter) emitHeld() {
+	if len(r.held) > 0 {
+		r.emit(string(r.held))
+		r.held = r.held[:0]
+	}
+}
+
+// dropHeld discards the comma from mark on and the white space after it, because a closing bracket follows.
+func (r *rewriter) dropHeld() {
+	if len(r.held) == 0 {
+		r.flush(r.mark)
+	}
+	r.held = r.held[:0]
+	r.from = r.i
 }
 
 type literalState uint8
@@ -93,7 +130,6 @@ func (l *literal) scan(s string) int {
 			l.from = l.i
 		}
 		l.flush(l.i)
-	case literalQuotes:
 	default:
 		l.flush(l.i)
 	}
@@ -113,78 +149,22 @@ func (l *literal) finish() bool {
 	return l.state == literalDone
 }
 
-func (l *literal) bad() { l.state = literalBad }
-
-// flush emits the bytes read up to offset i.
-func (l *literal) flush(i int) {
-	if l.from < i {
-		l.emit(string([]rune(l.s[l.from:i]))) // each byte that is not UTF-8 becomes U+FFFD
-	}
-	l.from = i
-}
-
-// put emits text instead of the next n bytes.
-func (l *literal) put(text string, n int) {
-	l.flush(l.i)
-	if text != "" {
-		l.emit(text)
-	}
-	l.i += n
-	l.from = l.i
-}
-
 // step reads at c, the byte at offset i.
 func (l *literal) step(c byte) {
 	switch l.state {
 	case literalString:
 		l.text()
 	case literalRaw:
-		l.raw()
+		l.i += plainRun(l.s[l.i:])
+		if l.i < len(l.s) {
+			l.put(escaped(l.s[l.i:l.i+1]), 1)
+		}
 	case literalValue, literalFirst, literalNext:
-		switch {
-		case space(c):
-			l.blank()
-			if l.depth == 0 {
-				l.from = l.i
-			}
-		case c == ']' && l.state != literalValue && l.depth > 0:
-			l.dropGap()
-			l.close(c)
-		default:
-			l.emitGap()
-			l.value(c)
-		}
+		l.beforeValue(c)
 	case literalKey, literalNextKey:
-		switch {
-		case space(c):
-			l.blank()
-		case c == '}':
-			l.dropGap()
-			l.close(c)
-		case c == '"' || c == '\'':
-			l.emitGap()
-			l.openString(c)
-		case l.bare && keyByte(c):
-			l.emitGap()
-			l.put(`"`, 0)
-			l.state = literalBareKey
-		case l.state == literalNextKey:
-			l.rejectHeld()
-		default:
-			l.bad()
-		}
+		l.beforeKey(c)
 	case literalBareKey:
-		switch {
-		case separates(c):
-			l.put(`"`, 0)
-			l.state = literalColon
-		case keyByte(c) || c == '\'':
-			l.i++
-		case c == '"' || c == '\\':
-			l.put(escaped(string(c)), 1)
-		default:
-			l.bad()
-		}
+		l.bareKey(c)
 	case literalColon:
 		l.colon(c)
 	case literalAfter:
@@ -195,19 +175,65 @@ func (l *literal) step(c byte) {
 		case jsonDone:
 			l.end()
 		case jsonBad:
-			l.bad()
+			l.state = literalBad
 		}
 	case literalWord:
 		l.literalWord(c)
 	case literalBare:
 		l.bareWord(c)
-	default:
+	case literalQuote:
+		l.state = literalString
+		if c == l.quote {
+			l.put("", 1)
+			l.state = literalQuotes
+		}
+	case literalQuotes:
+		l.afterQuotes(c)
+	case literalEscape:
 		l.escape(c)
+	case literalHex, literalByte, literalRune:
+		l.hexDigit(c)
+	case literalOctal:
+		l.octalDigit(c)
 	}
 }
 
-// separates reports whether c separates an unquoted key from its value; models write both `:` and `=`.
-func separates(c byte) bool { return c == ':' || c == '=' }
+// beforeValue reads one byte before a value, or the first of the value.
+func (l *literal) beforeValue(c byte) {
+	switch {
+	case space(c):
+		l.blank()
+		if l.depth == 0 {
+			l.from = l.i
+		}
+	case c == ']' && l.state != literalValue && l.depth > 0:
+		l.close(c)
+	default:
+		l.emitHeld()
+		l.value(c)
+	}
+}
+
+// beforeKey reads one byte before a key, or the first of the key.
+func (l *literal) beforeKey(c byte) {
+	switch {
+	case space(c):
+		l.blank()
+	case c == '}':
+		l.close(c)
+	case c == '"' || c == '\'':
+		l.emitHeld()
+		l.openString(c)
+	case l.bare && keyByte(c):
+		l.emitHeld()
+		l.put(`"`, 0)
+		l.state = literalBareKey
+	case l.state == literalNextKey:
+		l.rejectHeld()
+	default:
+		l.state = literalBad
+	}
+}
 
 // colon reads one byte between a key and its value.
 func (l *literal) colon(c byte) {
@@ -221,7 +247,7 @@ func (l *literal) colon(c byte) {
 	case space(c):
 		l.i++
 	default:
-		l.bad()
+		l.state = literalBad
 	}
 }
 
@@ -238,27 +264,7 @@ func (l *literal) blank() {
 func (l *literal) rejectHeld() {
 	l.flush(l.mark)
 	l.from = l.i
-	l.bad()
-}
-
-// emitGap emits the buffered comma and white space, because a value follows.
-func (l *literal) emitGap() {
-	if len(l.held) > 0 {
-		l.emit(string(l.held))
-		l.held = l.held[:0]
-	}
-}
-
-// dropGap discards the comma before a closing bracket.
-func (l *literal) dropGap() {
-	if l.state != literalNext && l.state != literalNextKey {
-		return
-	}
-	if len(l.held) == 0 {
-		l.flush(l.mark)
-	}
-	l.held = l.held[:0]
-	l.from = l.i
+	l.state = literalBad
 }
 
 // after reads one byte after a value in a list or dict.
@@ -280,14 +286,17 @@ func (l *literal) after(c byte) {
 		l.put(",", 0)
 		l.state = literalKey
 	default:
-		l.bad()
+		l.state = literalBad
 	}
 }
 
-// close ends the innermost list or dict at bracket, '}' or ']'.
+// close ends the innermost list or dict at bracket, '}' or ']'. A comma before it is omitted.
 func (l *literal) close(bracket byte) {
-	if l.state == literalBad || l.inObject() != (bracket == '}') {
-		l.bad()
+	if l.state == literalNext || l.state == literalNextKey {
+		l.dropHeld()
+	}
+	if l.inObject() != (bracket == '}') {
+		l.state = literalBad
 		return
 	}
 	l.i++

@@ -11,13 +11,27 @@ func keyByte(c byte) bool {
 	return c > ' '
 }
 
+// bareKey reads one byte of a key without quotes, or the byte after it. Models write both `:` and `=` before the value.
+func (l *literal) bareKey(c byte) {
+	switch {
+	case c == ':' || c == '=':
+		l.put(`"`, 0)
+		l.state = literalColon
+	case keyByte(c) || c == '\'':
+		l.i++
+	case c == '"' || c == '\\':
+		l.put(escaped(string(c)), 1)
+	default:
+		l.state = literalBad
+	}
+}
+
 // value reads the first byte of a value.
 func (l *literal) value(c byte) {
 	switch {
-	case l.state == literalBad:
 	case c == '{' || c == '[':
 		if !l.open(c) {
-			l.bad()
+			l.state = literalBad
 			return
 		}
 		l.state = literalFirst
@@ -46,7 +60,7 @@ func (l *literal) value(c byte) {
 			l.i++
 		}
 	default:
-		l.bad()
+		l.state = literalBad
 	}
 }
 
@@ -56,7 +70,7 @@ func (l *literal) literalWord(c byte) {
 		if l.none {
 			l.from = l.i
 		}
-		l.bad()
+		l.state = literalBad
 		return
 	}
 	l.i++
@@ -70,21 +84,24 @@ func (l *literal) literalWord(c byte) {
 	l.end()
 }
 
-// bareWord reads the next part of an unquoted value such as the word of {on:word}, up to a comma or a bracket.
+// bareWord reads one byte of an unquoted value such as the word of {on:word}, or the comma or bracket after it.
 func (l *literal) bareWord(c byte) {
 	switch c {
 	case ',', '}', ']':
+		l.endBareWord()
 	case '{', '[', '"', '\'', '\n':
 		l.rejectHeld()
-		return
 	default:
 		if len(l.held)+l.i-l.mark >= maxBareBytes {
 			l.rejectHeld()
 			return
 		}
 		l.i++
-		return
 	}
+}
+
+// endBareWord emits the unquoted value that ends before the next byte.
+func (l *literal) endBareWord() {
 	word := strings.TrimRight(string(l.held)+l.s[l.mark:l.i], " \n\t\r")
 	if word == "" {
 		l.held = l.held[:0]

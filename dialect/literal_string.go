@@ -4,9 +4,6 @@ import "unicode/utf8"
 
 // openString begins a string, of a key or a value, at its opening quote.
 func (l *literal) openString(quote byte) {
-	if l.state == literalBad {
-		return
-	}
 	l.key = l.state == literalKey || l.state == literalNextKey
 	l.quote, l.triple, l.ends = quote, false, 0
 	if quote == '"' {
@@ -17,47 +14,34 @@ func (l *literal) openString(quote byte) {
 	l.state = literalQuote
 }
 
-// stringMark handles a mark that surrounds strings in the brace syntax. It returns false if the mark is part of a string in quotes.
-func (l *literal) stringMark() bool {
+// stringMark reads a mark that surrounds strings in the brace syntax, outside of a string in quotes.
+func (l *literal) stringMark() {
 	l.s, l.i, l.from, l.mark = "", 0, 0, 0
 	switch l.state {
 	case literalRaw:
 		l.emit(`"`)
 		l.endString()
 	case literalValue, literalFirst, literalNext, literalKey, literalNextKey:
-		l.key = l.state == literalKey || l.state == literalNextKey
 		if l.depth == 0 {
-			l.bad()
-			return true
+			l.state = literalBad
+			return
 		}
-		l.emitGap()
-		if l.state != literalBad {
-			l.emit(`"`)
-			l.state = literalRaw
-		}
+		l.key = l.state == literalKey || l.state == literalNextKey
+		l.emitHeld()
+		l.emit(`"`)
+		l.state = literalRaw
 	default:
-		if l.inString() {
-			return false
-		}
-		l.bad()
+		l.state = literalBad
 	}
-	return true
 }
 
+// endString sets the state after a complete string.
 func (l *literal) endString() {
 	if l.key {
 		l.state = literalColon
 		return
 	}
 	l.end()
-}
-
-// raw reads the text of a string between marks, which has no escapes.
-func (l *literal) raw() {
-	l.i += plainRun(l.s[l.i:])
-	if l.i < len(l.s) {
-		l.put(escaped(l.s[l.i:l.i+1]), 1)
-	}
 }
 
 // text reads the text of a string in quotes.
@@ -93,64 +77,20 @@ func (l *literal) text() {
 	}
 }
 
-// escape reads the byte after a backslash, or after the first or second quote of a string.
-func (l *literal) escape(c byte) {
-	switch l.state {
-	case literalQuote:
+// afterQuotes reads the byte after two opening quotes: an empty string, or the beginning of a triple-quoted one.
+func (l *literal) afterQuotes(c byte) {
+	if c == l.quote {
+		l.triple = true
+		l.put("", 1)
 		l.state = literalString
-		if c == l.quote {
-			l.put("", 1)
-			l.state = literalQuotes
-		}
-	case literalQuotes:
-		if c == l.quote {
-			l.triple = true
-			l.put("", 1)
-			l.state = literalString
-			return
-		}
-		l.emit(`"`)
-		l.endString()
-	case literalEscape:
-		l.escapedByte(c)
-	case literalHex, literalByte, literalRune:
-		d, ok := hexDigit(c)
-		if !ok {
-			l.bad()
-			return
-		}
-		l.i++
-		l.code = l.code<<4 | d
-		if l.hex--; l.hex > 0 {
-			if l.state == literalRune {
-				l.from = l.i
-			}
-			return
-		}
-		if l.state == literalRune {
-			l.from = l.i
-			if !utf8.ValidRune(l.code) {
-				l.bad()
-				return
-			}
-			l.emit(escaped(string(l.code)))
-		}
-		l.state = literalString
-	case literalOctal:
-		if '0' <= c && c <= '7' && l.hex > 0 {
-			l.code = l.code<<3 | rune(c-'0')
-			l.hex--
-			l.i++
-			l.from = l.i
-			return
-		}
-		l.emit(escaped(string(l.code)))
-		l.state = literalString
+		return
 	}
+	l.emit(`"`)
+	l.endString()
 }
 
-// escapedByte reads the byte after a backslash. Escapes of JSON are emitted unchanged.
-func (l *literal) escapedByte(c byte) {
+// escape reads the byte after a backslash. Escapes of JSON are emitted unchanged.
+func (l *literal) escape(c byte) {
 	split := l.mark == l.i // the backslash was the last byte of the piece before
 	l.state = literalString
 	switch c {
@@ -158,8 +98,9 @@ func (l *literal) escapedByte(c byte) {
 		if split {
 			l.emit(`\`)
 		}
-		if l.i++; c == 'u' {
-			l.state, l.hex, l.code = literalHex, 4, 0
+		l.i++
+		if c == 'u' {
+			l.state, l.digits = literalHex, 4
 		}
 		return
 	}
@@ -176,18 +117,57 @@ func (l *literal) escapedByte(c byte) {
 		l.put(`\u000b`, 1)
 	case 'x':
 		l.put(`\u00`, 1)
-		l.state, l.hex, l.code = literalByte, 2, 0
+		l.state, l.digits = literalByte, 2
 	case 'U':
 		l.put("", 1)
-		l.state, l.hex, l.code = literalRune, 8, 0
+		l.state, l.digits, l.code = literalRune, 8, 0
 	case '0', '1', '2', '3', '4', '5', '6', '7':
-		l.state, l.hex, l.code = literalOctal, 3, 0
+		l.state, l.digits, l.code = literalOctal, 3, 0
 	default: // in Python a backslash before another byte is text
 		l.emit(`\\`)
 	}
 }
 
-func hexDigit(c byte) (rune, bool) {
+// hexDigit reads a hexadecimal digit of an escape.
+func (l *literal) hexDigit(c byte) {
+	digit, ok := hexValue(c)
+	if !ok {
+		l.state = literalBad
+		return
+	}
+	l.i++
+	l.digits--
+	if l.state == literalRune {
+		l.from = l.i
+		l.code = l.code<<4 | digit
+		if l.digits == 0 && !utf8.ValidRune(l.code) {
+			l.state = literalBad
+			return
+		}
+	}
+	if l.digits > 0 {
+		return
+	}
+	if l.state == literalRune {
+		l.emit(escaped(string(l.code)))
+	}
+	l.state = literalString
+}
+
+// octalDigit reads an octal digit of an escape, which has one to three, or the byte after it.
+func (l *literal) octalDigit(c byte) {
+	if '0' <= c && c <= '7' && l.digits > 0 {
+		l.code = l.code<<3 | rune(c-'0')
+		l.digits--
+		l.i++
+		l.from = l.i
+		return
+	}
+	l.emit(escaped(string(l.code)))
+	l.state = literalString
+}
+
+func hexValue(c byte) (rune, bool) {
 	switch {
 	case '0' <= c && c <= '9':
 		return rune(c - '0'), true

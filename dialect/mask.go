@@ -4,9 +4,9 @@ import "strings"
 
 // A mask scans Markdown, to find text that is code and therefore not a call: fences (three or more backticks or tildes that begin a
 // line), code spans (closed by as many backticks, or by the end of the line), and templates (`{{…}}`, `{%…%}` on one line). A backslash
-// masks the next byte. The zero value is the beginning of a line.
+// masks the next byte. The zero value is the beginning of a line. A run of backticks or tildes has its effect at the byte after it (endRun).
 type mask struct {
-	inked   bool // the line has bytes other than white space and signs of quotes and lists
+	hasText bool // the line has bytes other than white space and signs of quotes and lists
 	escaped bool // the last byte was a backslash that was not itself escaped
 	prev    byte // the last byte
 
@@ -38,17 +38,18 @@ func (m *mask) byte(c byte) {
 		m.endRun()
 	}
 	escaped := m.escaped
-	m.quotation.byte(c, !escaped && m.fence == 0 && m.span == 0)
-	m.escaped = c == '\\' && !escaped && m.fence == 0 && m.span == 0
+	plain := !escaped && m.fence == 0 && m.span == 0
+	m.quotation.byte(c, plain)
+	m.escaped = plain && c == '\\'
 	switch {
 	case c == '\n':
 		if m.closing {
 			m.fence = 0
 		}
-		m.inked, m.info, m.closing, m.span, m.template = false, false, false, 0, 0
+		m.hasText, m.info, m.closing, m.span, m.template = false, false, false, 0, 0
 	case (c == '`' || c == '~') && !escaped:
 		if m.run == 0 {
-			m.runFirst = !m.inked
+			m.runFirst = !m.hasText
 		}
 		m.run++
 	case m.template != 0:
@@ -61,7 +62,7 @@ func (m *mask) byte(c byte) {
 		m.template = '%'
 	}
 	if !space(c) {
-		m.inked = m.inked || strings.IndexByte("`~"+lineSigns, c) < 0
+		m.hasText = m.hasText || strings.IndexByte("`~"+lineSigns, c) < 0
 		m.closing = false
 	}
 	m.prev = c
@@ -74,7 +75,7 @@ func (m *mask) endRun() {
 	if m.fence != 0 && m.info && c == '`' && m.fence == '`' {
 		// The line that opens a fence of backticks contains no other backticks: the fence was a span.
 		m.fence, m.info, m.span = 0, false, m.fenceLen
-		m.inked = true
+		m.hasText = true
 	}
 	switch {
 	case m.fence != 0:
@@ -88,11 +89,11 @@ func (m *mask) endRun() {
 	case c == '`':
 		m.span = n
 	}
-	m.inked = true
+	m.hasText = true
 }
 
-// code reports whether the next byte, which is not a backtick or a tilde and so ends a run, is code, escaped or quoted.
-func (m *mask) code() bool {
+// beginMark ends the run of backticks or tildes before a mark of the scanner. It returns true if the mark is code, escaped or quoted.
+func (m *mask) beginMark() (isCode bool) {
 	if m.run > 0 {
 		m.endRun()
 	}

@@ -44,15 +44,13 @@ func (p *payload) good() bool {
 
 // add reads a piece of the object, or of the text between the object and its end mark.
 func (p *payload) add(s string) {
-	room := p.limit - len(p.raw)
-	switch {
-	case p.bad != "":
-	case len(s) <= room:
-		p.read(s)
-		return
-	default:
-		p.read(s[:room])
-		s = s[room:]
+	if p.bad == "" {
+		n := min(len(s), p.limit-len(p.raw))
+		p.read(s[:n])
+		s = s[n:]
+		if s == "" {
+			return
+		}
 		if p.bad == "" {
 			p.fail(lathe.CodePayloadTooLarge)
 			p.object.js.outer = 0
@@ -86,7 +84,7 @@ func (p *payload) scan(s string) bool {
 	o := &p.object
 	for s != "" {
 		was := o.js.state
-		if was == jsonDone {
+		if was == jsonDone { // only white space may follow
 			return trimSpace(s) == ""
 		}
 		n := o.js.scan(s)
@@ -112,7 +110,7 @@ func (p *payload) fail(code lathe.Code) {
 func (p *payload) close(cut bool) {
 	r := p.r
 	switch {
-	case p.bad != "":
+	case p.bad != "": // its text is emitted already
 	case p.good():
 		if !r.open {
 			p.object.begin()

@@ -2,29 +2,24 @@ package dialect
 
 import "github.com/lathe-run/lathe"
 
-// withPrefix returns a parser that has read the prefix of the options. It drops the deltas of the prefix, except those of a call that the
-// prefix leaves open: that call is call 0 of the model's text.
-func withPrefix(make func(Options) Parser, opts *Options) Parser {
+// withPrefix returns a parser, made by newParser, that has read the prefix of the options. It drops the deltas of the prefix, except those
+// of a call that the prefix leaves open: that call is call 0 of the model's text.
+func withPrefix(newParser func(Options) fullParser, opts *Options) fullParser {
 	var o Options
 	if opts != nil {
 		o = *opts
 	}
 	o = o.bounded()
-	p := make(o)
+	p := newParser(o)
 	if o.BareCalls && len(o.Tools) > 0 && o.Prefix == "" {
 		return &bareCalls{wrapped: wrapped{p}, opts: o}
 	}
 	if o.Prefix == "" {
 		return p
 	}
-	prompt, ok := p.(interface{ setInPrefix(inPrefix bool) })
-	if ok {
-		prompt.setInPrefix(true)
-	}
+	p.setInPrefix(true)
 	deltas := p.Append(nil, o.Prefix)
-	if ok {
-		prompt.setInPrefix(false)
-	}
+	p.setInPrefix(false)
 	q := &prefixed{wrapped: wrapped{p}}
 	openAt := -1 // index in deltas of the start of the open call
 	for i, d := range deltas {
@@ -44,8 +39,8 @@ func withPrefix(make func(Options) Parser, opts *Options) Parser {
 	return q
 }
 
-// wrapped is the parser inside another one. It passes the optional methods of the inner parser on.
-type wrapped struct{ Parser }
+// wrapped is the parser inside another one, with its optional methods.
+type wrapped struct{ fullParser }
 
 // A prefixed parser subtracts the calls of its prefix from the Index of all deltas.
 type prefixed struct {
@@ -58,23 +53,19 @@ func (p *prefixed) Append(dst []lathe.Delta, text string) []lathe.Delta {
 	n := len(dst)
 	dst = append(dst, p.open...)
 	p.open = nil
-	return p.renumber(p.Parser.Append(dst, text), n)
+	return p.renumber(p.fullParser.Append(dst, text), n)
 }
 
 func (p *prefixed) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 	n := len(dst)
 	dst = append(dst, p.open...)
 	p.open = nil
-	dst, err := p.Parser.Flush(dst)
+	dst, err := p.fullParser.Flush(dst)
 	return p.renumber(dst, n), err
 }
 
-func (w wrapped) Anomalies() Anomalies {
-	return anomalies(w.Parser)
-}
-
 func (w wrapped) Chosen() string {
-	if c, ok := w.Parser.(Chooser); ok {
+	if c, ok := w.fullParser.(Chooser); ok {
 		return c.Chosen()
 	}
 	return ""

@@ -24,10 +24,12 @@ type prose struct {
 	mask      mask
 	think     int    // number of the open block, from 1; 0 if none is open
 	seen      bool   // there was a block, or an opening mark in text
-	fresh     bool   // the prompt opened the block, and no text of it was read
-	ticks     int    // number of backticks on the last line of the open block
-	tick      bool   // the last byte of the block is a backtick
 	heldClose string // a closing mark, buffered because a backtick after it would make it quoted text
+
+	// The open block; closeThought resets these.
+	fresh          bool // the prompt opened the block, and no text of it was read
+	backticks      int  // number of backticks on the last line
+	endsInBacktick bool // the last byte is a backtick
 }
 
 func newProse(r *reader, base int) prose {
@@ -44,7 +46,7 @@ const maxThoughtBytes = 1 << 20
 
 // closeThought ends the open block of thinking.
 func (p *prose) closeThought() {
-	p.think, p.fresh, p.ticks, p.tick = 0, false, 0, false
+	p.think, p.fresh, p.backticks, p.endsInBacktick = 0, false, 0, false
 	p.r.thought.text, p.r.thought.mentions = p.r.thought.text[:0], false
 	p.mask.fresh()
 }
@@ -85,21 +87,25 @@ func (p *prose) text(s string) {
 	p.fresh = p.fresh && trimSpace(s) == ""
 	line := s[strings.LastIndexByte(s, '\n')+1:]
 	if len(line) < len(s) {
-		p.ticks = 0
+		p.backticks = 0
 	}
-	p.ticks, p.tick = p.ticks+strings.Count(line, "`"), strings.HasSuffix(line, "`")
+	p.backticks += strings.Count(line, "`")
+	p.endsInBacktick = strings.HasSuffix(line, "`")
 	if len(p.r.opts.Tools) == 0 {
 		return
 	}
 	p.mask.text(s)
-	if t := &p.r.thought; t.mentions && len(t.text) <= maxThoughtBytes {
+	t := &p.r.thought
+	if t.mentions && len(t.text) <= maxThoughtBytes {
 		t.text = append(t.text, s[:min(len(s), maxThoughtBytes+1-len(t.text))]...)
 	}
 }
 
 // mention reads a mark of a call in the open block. From the first mark on that is not quoted, the text of the block is stored.
 func (p *prose) mention(mark string) {
-	p.r.thought.mentions = p.r.thought.mentions || len(p.r.opts.Tools) > 0 && !p.mask.code()
+	if !p.r.thought.mentions && len(p.r.opts.Tools) > 0 {
+		p.r.thought.mentions = !p.mask.beginMark()
+	}
 	p.text(mark)
 }
 
@@ -115,12 +121,12 @@ func (p *prose) mark(id int, text string) bool {
 	}
 	block, closes := p.block(id)
 	switch {
-	case p.mask.code():
+	case p.mask.beginMark():
 		p.mask.quotation.noteCall()
 		p.text(text)
 	case id < p.base:
 		return false
-	case closes && p.seen, !closes && p.mask.inked && !p.r.inPrefix:
+	case closes && p.seen, !closes && p.inLine():
 		p.seen = true // the next closing mark belongs to this one
 		p.text(text)
 	case closes:
@@ -132,10 +138,13 @@ func (p *prose) mark(id int, text string) bool {
 	return true
 }
 
+// inLine reports whether text precedes the next byte on its line. A prefix may open a block there.
+func (p *prose) inLine() bool { return p.mask.hasText && !p.r.inPrefix }
+
 // markInThought reads a mark in the open block of thinking.
 func (p *prose) markInThought(id int, text string) {
 	block, closes := p.block(id)
-	inBackticks := p.tick && p.ticks%2 == 1
+	inBackticks := p.endsInBacktick && p.backticks%2 == 1
 	switch {
 	case id < p.base:
 		p.mention(text)

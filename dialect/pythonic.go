@@ -33,7 +33,7 @@ func newPythonicForm(f pythonicForm) *pythonicForm {
 	return &f
 }
 
-func (f *pythonicForm) parser(o Options) Parser {
+func (f *pythonicForm) parser(o Options) fullParser {
 	texts, set := f.texts, f.marks
 	if f.bare && len(o.Tools) > 0 {
 		texts = slices.Clip(texts)
@@ -83,7 +83,7 @@ const (
 
 // outside reads a token between calls: text if mark is negative.
 func (p *pythonic) outside(text string, mark int) {
-	inLine := p.prose.mask.inked // read before prose.mark, which may change it
+	inLine := p.prose.mask.hasText // read before prose.mark, which may change it
 	switch {
 	case mark < 0:
 		p.prose.text(text)
@@ -145,7 +145,7 @@ func (p *pythonic) complete() bool {
 func (p *pythonic) syntax(text string, mark int) {
 	for text != "" {
 		if p.state == pythonValue {
-			n := p.lit.scan(text[:p.fit(text)])
+			n := p.lit.scan(text[:p.checkLimit(text)])
 			p.keep(text[:n])
 			text = text[n:]
 			switch p.lit.state {
@@ -186,7 +186,7 @@ func (p *pythonic) syntax(text string, mark int) {
 func (p *pythonic) endBareList(next string) {
 	p.confirm()
 	p.leave()
-	if next == "" || p.blank(next) {
+	if next == "" || p.bufferBlank(next) {
 		p.place = afterCall
 	} else {
 		p.prose.text(next)

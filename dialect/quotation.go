@@ -1,5 +1,10 @@
 package dialect
 
+import (
+	"strings"
+	"unicode/utf8"
+)
+
 // A quotation scans prose for text that is quoted without Markdown's backticks. A call inside it is text. Text is quoted:
 //
 //   - between “ ”, „ “, « » and " ". A " opens a quotation only after white space, an opening bracket or at the beginning
@@ -13,24 +18,32 @@ package dialect
 //
 // The zero value is the beginning of a message.
 type quotation struct {
-	close   byte // the last byte of the mark that closes the open quotation; 0 if none is open
-	fresh   bool // the opening " was the last byte
-	hasCall bool // the quotation contains a call
+	close   string // the mark that closes the open quotation; "" if none is open
+	opened  bool   // the opening " was the last byte
+	hasCall bool   // the quotation contains a call
 
-	prev, before byte // the last two bytes
+	prev, before byte // the last byte, and the one before it
 
-	indent    int  // the indentation of the line, while it has only white space
-	begun     bool // the line has another byte than white space
-	block     bool // the line is part of a block quote
-	code      bool // the line is indented code
-	inked     bool // a line before had more than white space
-	blank     bool // the line before had only white space
-	afterCode bool // the line before was indented code, or is empty after such a line
+	line quotedLine // the line so far; endLine resets it
 
+	// The lines before; only endLine sets these.
+	hasText   bool // one of them had more than white space
+	blank     bool // the last of them had only white space
+	afterCode bool // the last of them was indented code, or is empty after such a line
+
+	// The tag being read, and the element that tags opened; readTag sets them.
 	tag     [maxTagName]byte // the name of the tag so far
 	tagLen  int              // number of bytes in tag
 	inTag   bool             // the name of a tag is being read
 	element element          // the open element
+}
+
+// A quotedLine is what is known of the line that is being read.
+type quotedLine struct {
+	indent int  // the indentation, while the line has only white space
+	begun  bool // the line has another byte than white space
+	block  bool // the line is part of a block quote
+	code   bool // the line is indented code
 }
 
 type element uint8
@@ -44,106 +57,130 @@ const (
 const maxTagName = len("/code")
 
 // noteCall handles a mark that begins a call inside the quotation, where it is text.
-func (q *quotation) noteCall() { q.hasCall = q.close != 0 }
+func (q *quotation) noteCall() { q.hasCall = q.close != "" }
 
 // quotes reports whether the next byte is quoted.
 func (q *quotation) quotes() bool {
-	return q.close != 0 || q.block || q.element != elementNone || q.code || q.indents()
+	return q.close != "" || q.line.block || q.element != elementNone || q.line.code || q.indents()
 }
 
 // indents reports whether the white space so far makes the line indented code.
-func (q *quotation) indents() bool { return !q.begun && q.indent >= 4 && (q.blank || q.afterCode) }
+func (q *quotation) indents() bool {
+	return !q.line.begun && q.line.indent >= 4 && (q.blank || q.afterCode)
+}
 
 // byte scans c. plain is false in code and after a backslash, where quotation marks and tags do not count.
 func (q *quotation) byte(c byte, plain bool) {
 	switch {
 	case c == '\n':
-		q.line()
-	case !q.begun && (c == ' ' || c == '\r'):
-		q.indent++
-	case !q.begun && c == '\t':
-		q.indent += 4
-	case !q.begun:
-		q.code = q.indents()
-		q.begun = true
-		q.block = c == '>' && plain
+		q.endLine()
+	case !q.line.begun:
+		q.beginLine(c, plain)
 	}
-	if q.fresh && space(c) {
-		q.close = 0
+	if q.opened && space(c) {
+		q.close = ""
 	}
-	q.fresh = false
+	q.opened = false
 	if plain {
-		q.mark(c)
-		q.name(c)
+		q.readMark(c)
+		q.readTag(c)
 	}
 	q.before, q.prev = q.prev, c
 }
 
-// line handles the end of a line.
-func (q *quotation) line() {
-	q.afterCode = q.code || q.afterCode && !q.begun
-	q.blank = !q.begun && q.inked
-	q.inked = q.inked || q.begun
-	if !q.begun && q.element == elementCode {
-		q.element = elementNone
+// beginLine reads c, the next byte of a line that has only white space so far.
+func (q *quotation) beginLine(c byte, plain bool) {
+	switch c {
+	case ' ', '\r':
+		q.line.indent++
+	case '\t':
+		q.line.indent += 4
+	default:
+		q.line.code = q.indents()
+		q.line.begun = true
+		q.line.block = c == '>' && plain
 	}
-	if !q.hasCall || !q.begun {
-		q.close, q.hasCall = 0, false
-	}
-	q.indent = 0
-	q.begun, q.block, q.code, q.inTag = false, false, false, false
 }
 
-// mark opens or closes a quotation if c completes a quotation mark.
-func (q *quotation) mark(c byte) {
-	// In UTF-8, “ is e2 80 9c, ” is e2 80 9d, „ is e2 80 9e, « is c2 ab and » is c2 bb.
-	general := q.before == 0xe2 && q.prev == 0x80
-	angle := q.prev == 0xc2
+// endLine handles the end of a line.
+func (q *quotation) endLine() {
+	empty := !q.line.begun
+	q.afterCode = q.line.code || q.afterCode && empty
+	q.blank = empty && q.hasText
+	q.hasText = q.hasText || !empty
+	if empty && q.element == elementCode {
+		q.element = elementNone
+	}
+	if empty || !q.hasCall {
+		q.close, q.hasCall = "", false
+	}
+	q.line, q.inTag = quotedLine{}, false
+}
+
+// readMark opens or closes a quotation if c completes a quotation mark.
+func (q *quotation) readMark(c byte) {
+	if c != '"' && c < utf8.RuneSelf {
+		return
+	}
+	mark := string([]byte{q.before, q.prev, c}) // ends with the mark
 	switch {
-	case q.close != 0:
-		closes := general && c < 0xab || angle && c == 0xbb || c == '"' && (!q.hasCall || endsCall(q.prev))
-		if closes && c == q.close {
-			q.close, q.hasCall = 0, false
+	case q.close != "":
+		mayClose := c != '"' || !q.hasCall || endsCall(q.prev)
+		if mayClose && strings.HasSuffix(mark, q.close) {
+			q.close, q.hasCall = "", false
 		}
-	case c == '"' && opensAfter(q.prev):
-		q.close, q.fresh = '"', true
-	case c == 0x9c && general:
-		q.close = 0x9d
-	case c == 0x9e && general:
-		q.close = 0x9c
-	case c == 0xab && angle:
-		q.close = 0xbb
+	case c == '"':
+		if opensAfter(q.prev) {
+			q.close, q.opened = `"`, true
+		}
+	case mark == "“":
+		q.close = "”"
+	case mark == "„":
+		q.close = "“"
+	case strings.HasSuffix(mark, "«"):
+		q.close = "»"
 	}
 }
 
 // opensAfter reports whether a " after the byte prev may open a quotation.
 func opensAfter(prev byte) bool {
-	return prev == 0 || space(prev) || prev == '(' || prev == '[' || prev == '{' || prev == '>' || prev == ':' || prev == '*' || prev == '_'
+	return prev == 0 || space(prev) || strings.IndexByte("([{>:*_", prev) >= 0
 }
 
 // endsCall reports whether a call may end with c.
 func endsCall(c byte) bool { return c == '>' || c == ']' || c == '}' || c == ')' }
 
-// name scans tags for the elements code and pre.
-func (q *quotation) name(c byte) {
-	switch {
-	case c == '<':
+// readTag scans tags for the elements code and pre.
+func (q *quotation) readTag(c byte) {
+	if c == '<' {
 		q.inTag, q.tagLen = true, 0
-	case !q.inTag:
+		return
+	}
+	if !q.inTag {
+		return
+	}
+	switch {
 	case c == '>' || space(c):
 		q.inTag = false
-		switch name := string(q.tag[:q.tagLen]); {
-		case name == "code" && q.element == elementNone:
-			q.element = elementCode
-		case name == "pre":
-			q.element = elementPre
-		case name == "/code" && q.element == elementCode, name == "/pre" && q.element == elementPre:
-			q.element = elementNone
-		}
+		q.endTagName(string(q.tag[:q.tagLen]))
 	case q.tagLen == maxTagName:
 		q.inTag = false
 	default:
 		q.tag[q.tagLen] = lower(c)
 		q.tagLen++
+	}
+}
+
+// endTagName opens or closes the element that the tag with this name begins or ends.
+func (q *quotation) endTagName(name string) {
+	switch {
+	case name == "code" && q.element == elementNone:
+		q.element = elementCode
+	case name == "pre":
+		q.element = elementPre
+	case name == "/code" && q.element == elementCode:
+		q.element = elementNone
+	case name == "/pre" && q.element == elementPre:
+		q.element = elementNone
 	}
 }

@@ -90,6 +90,9 @@ func (v *rawValue) inString() bool {
 
 // add reads the next piece of the value.
 func (v *rawValue) add(s string) {
+	if s == "" {
+		return
+	}
 	switch v.mode {
 	case valueString:
 		v.r.args(escaped(s))
@@ -116,20 +119,23 @@ func (v *rawValue) add(s string) {
 
 // runeCut returns n, or the beginning of the rune in s that a cut at n would divide.
 func runeCut(s string, n int) int {
-	for k := 1; k < utf8.UTFMax && k <= n && n < len(s); k++ {
-		if utf8.RuneStart(s[n-k]) {
-			if _, size := utf8.DecodeRuneInString(s[n-k:]); size > k {
-				return n - k
-			}
-			break
+	for begin := n - 1; begin >= max(0, n-utf8.UTFMax+1); begin-- {
+		if !utf8.RuneStart(s[begin]) {
+			continue
 		}
+		_, size := utf8.DecodeRuneInString(s[begin:])
+		if begin+size > n {
+			return begin
+		}
+		break
 	}
 	return n
 }
 
 // read reads the next piece of the literal and reports whether the text is a literal so far.
 func (v *rawValue) read(s string) bool {
-	if t := trimSpace(s); v.types == 0 && v.lit.state == literalValue && v.lit.depth == 0 && t != "" && (t[0] == '"' || t[0] == '\'') {
+	begins := v.lit.state == literalValue && v.lit.depth == 0
+	if first := trimSpace(s); begins && v.types == 0 && first != "" && (first[0] == '"' || first[0] == '\'') {
 		return false // quotes are part of a string if no type is known
 	}
 	s = s[v.lit.scan(s):]

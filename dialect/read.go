@@ -18,21 +18,21 @@ func (d *Dialect) Read(pieces iter.Seq[string], opts *Options) (lathe.Message, [
 		o = *opts
 	}
 	p, c := d.collect(pieces, &o)
-	if t, ok := p.(Thinker); ok && t.ClosesAlone() && !o.ThinkingStartsOpen {
+	if p.ClosesAlone() && !o.ThinkingStartsOpen {
 		o.ThinkingStartsOpen = true
 		p, c = d.collect(pieces, &o)
 	}
 	m := c.Message()
 	if len(m.Calls()) == 0 {
-		for _, call := range d.CallsInThought(openThought(p), &o) {
+		for _, call := range d.CallsInThought(p.OpenThought(), &o) {
 			m.Parts = append(m.Parts, call)
 		}
 	}
 	return m, c.Failures()
 }
 
-func (d *Dialect) collect(pieces iter.Seq[string], o *Options) (Parser, *Collector) {
-	p := d.NewParser(o)
+func (d *Dialect) collect(pieces iter.Seq[string], o *Options) (fullParser, *Collector) {
+	p := withPrefix(d.parser, o)
 	c := &Collector{Dialect: d.Name()}
 	var deltas []lathe.Delta
 	for piece := range pieces {

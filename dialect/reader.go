@@ -28,7 +28,7 @@ type reader struct {
 	close      func()  // closes what is open at the end of the text
 	thought    thought // see Thinker
 
-	// Small text deltas, which join merges.
+	// Small text deltas, which join merges: the delta at joint-1 gets its text, small, in flushJoined.
 	joins bool   // merge many small text deltas into few
 	from  int    // index in out of the first delta of this Append
 	joint int    // index in out, plus 1, of the delta whose text is in small; 0 if none exists
@@ -94,9 +94,11 @@ func (r *reader) pass(dst []lathe.Delta, text string) []lathe.Delta {
 // Flush implements [Parser]. It reads the buffered tokens, except tokens that end the turn inside a call, the buffered bytes of a
 // truncated rune, and the text that the scanner has buffered.
 func (r *reader) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
-	if tail := r.tail; tail != "" {
-		if _, whole := turnTail(tail); !whole || !r.open {
-			dst = r.pass(dst, tail)
+	if r.tail != "" {
+		_, isWhole := turnTail(r.tail)
+		endsCall := isWhole && r.open
+		if !endsCall {
+			dst = r.pass(dst, r.tail)
 		}
 	}
 	r.out, r.from = dst, len(dst)
@@ -180,6 +182,11 @@ func (r *reader) start(id, name string) {
 	if id == "" {
 		id = r.newID()
 	}
+	r.startWithID(id, name)
+}
+
+// startWithID opens a call with this id, "" if the id follows the arguments.
+func (r *reader) startWithID(id, name string) {
 	r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: r.calls, ID: id, Name: name})
 	r.calls++
 	r.open = true
@@ -251,6 +258,9 @@ func (r *reader) means(name string) bool {
 
 // Anomalies returns the deviations that the parser has tolerated so far.
 func (r *reader) Anomalies() Anomalies { return Anomalies{ToolName: r.mended} }
+
+// WritesArguments returns false: the arguments are the text of the model.
+func (r *reader) WritesArguments() bool { return false }
 
 // knows reports whether a tool of that name was offered.
 func (r *reader) knows(name string) bool { return offered(r.opts.Tools, name) }

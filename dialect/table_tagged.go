@@ -1,88 +1,78 @@
 package dialect
 
+import "strings"
+
 // taggedDialects are the dialects whose calls are not JSON: tags around unquoted values, the brace syntax of Gemma, and the syntax of
 // Python.
 var taggedDialects = []*Dialect{
 	{
 		name:   "qwen3-coder",
-		models: []string{"qwen3-coder", "qwen3.5", "qwen3.6", "qwen3.8", "nemotron-3", "nemotron3", "step-3.5", "mimo-v2"},
+		models: strings.Fields("qwen3-coder qwen3.5 qwen3.6 qwen3.8 nemotron-3 nemotron3 step-3.5 mimo-v2"),
 		marks:  []string{"<tool_call>\n<function=", "<tool_call><function="},
-		parser: qwenGrammar.parser,
 		form:   qwenGrammar.form(toolResponseText),
 	},
 	{
 		name:   "seed-oss",
-		models: []string{"seed-oss", "seed_oss"},
+		models: strings.Fields("seed-oss seed_oss"),
 		marks:  seedGrammar.wrap,
-		parser: seedGrammar.parser,
 		form:   seedGrammar.form(nil),
 	},
 	{
 		name:   "glm",
-		models: []string{"glm-", "longcat", "hunyuan", "hy3"},
+		models: strings.Fields("glm- longcat hunyuan hy3"),
 		marks:  glmGrammar.wrap,
-		parser: glmGrammar.parser,
 		form:   glmGrammar.form(toolResponseText),
 	},
 	{
 		name:   "laguna",
 		models: []string{"laguna"},
-		parser: glmGrammar.parser,
 		form:   glmGrammar.form(toolResponseText),
 	},
 	{
 		name:   "minimax-m2",
 		models: []string{"minimax-m2"},
 		marks:  minimaxGrammar.wrap[:1], // the second opening selects apriel
-		parser: minimaxGrammar.parser,
 		form:   minimaxGrammar.form(nil),
 	},
 	{
 		name:   "deepseek-dsml",
-		models: []string{"deepseek-v3.2", "deepseek-v4"},
+		models: strings.Fields("deepseek-v3.2 deepseek-v4"),
 		marks:  dsmlGrammar.wrap,
-		parser: dsmlGrammar.parser,
 		form:   dsmlGrammar.form(nil),
 	},
 	{
 		name:   "gemma4",
-		models: []string{"gemma-4", "gemma4"},
+		models: strings.Fields("gemma-4 gemma4"),
 		marks:  []string{"<|tool_call>"},
-		parser: gemma4.parser,
-		form:   cleanForm(gemma4.callLayout, gemma4.call, nil, append(gemma4.marks.list, "<|turn>", "<tool_response|>")),
+		form:   cleanForm(gemma4.parser, gemma4.callLayout, gemma4.call, nil, append(gemma4.marks.list, "<|turn>", "<tool_response|>")),
 	},
 	{
 		name:   "functiongemma",
-		models: []string{"functiongemma", "function-gemma"},
+		models: strings.Fields("functiongemma function-gemma"),
 		marks:  []string{"<start_function_call>"},
-		parser: functionGemma.parser,
-		form:   cleanForm(functionGemma.callLayout, functionGemma.call, functionGemma.response, append(functionGemma.marks.list, "<start_of_turn>")),
+		form:   cleanForm(functionGemma.parser, functionGemma.callLayout, functionGemma.call, functionGemma.response, append(functionGemma.marks.list, "<start_of_turn>")),
 	},
 	{
 		name:   "pythonic",
-		models: []string{"llama-4", "llama4"},
-		parser: llamaPython.parser,
-		form:   cleanForm(llamaPython.callLayout, llamaPython.call, nil, llamaPython.marks.list),
+		models: strings.Fields("llama-4 llama4"),
+		form:   cleanForm(llamaPython.parser, llamaPython.callLayout, llamaPython.call, nil, llamaPython.marks.list),
 	},
 	{
 		name:   "lfm2",
 		models: []string{"lfm2"},
 		marks:  []string{"<|tool_call_start|>"},
-		parser: lfmPython.parser,
-		form:   cleanForm(lfmPython.callLayout, lfmPython.call, nil, lfmPython.marks.list),
+		form:   cleanForm(lfmPython.parser, lfmPython.callLayout, lfmPython.call, nil, lfmPython.marks.list),
 	},
 	{
 		name:   "olmo3",
-		models: []string{"olmo-3", "olmo3"},
+		models: strings.Fields("olmo-3 olmo3"),
 		marks:  []string{"<function_calls>"},
-		parser: olmoPython.parser,
-		form:   cleanForm(olmoPython.callLayout, olmoPython.call, nil, olmoPython.marks.list),
+		form:   cleanForm(olmoPython.parser, olmoPython.callLayout, olmoPython.call, nil, olmoPython.marks.list),
 	},
 	{
 		name:   "glimmer",
 		models: []string{"glimmer"},
 		marks:  []string{"<atem:function_calls>", " to=self<|message|>", " to=user<|message|>"},
-		parser: glimmerGrammar.parser,
 		form:   glimmerGrammar.form(nil),
 	},
 }

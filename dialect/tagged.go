@@ -37,13 +37,11 @@ type tagged struct {
 	complete bool       // the arguments are complete: one JSON value replaced all parameters
 
 	// The value, in the states taggedValue to taggedEnding.
-	value      rawValue
-	lines      valueLines
-	pending    []byte // buffered text that may end the value
-	closed     bool   // pending also ends the call
-	openParams int    // number of unclosed parameter tags inside the value
-	openWraps  int    // number of unclosed wrappers inside the value
-	openCalls  int    // number of unclosed calls inside the value
+	value   rawValue
+	lines   valueLines
+	pending []byte // buffered text that may end the value
+	closed  bool   // pending also ends the call
+	nested  nestedTags
 }
 
 type taggedState uint8
@@ -106,7 +104,7 @@ func (t *tagged) scanned(text string, mark int) {
 		t.object(text, r)
 	case taggedBad:
 		if t.message.phase == messageUnreadable {
-			t.inUnreadableMessage(text, r)
+			t.readUnreadableMessage(text, r)
 			return
 		}
 		t.keep(text)
@@ -122,13 +120,13 @@ func (t *tagged) scanned(text string, mark int) {
 
 // outside reads a token between calls.
 func (t *tagged) outside(text string, mark int, r role) {
-	if t.grammar.messages && t.inMessage(text, mark, r) {
+	if t.grammar.messages && t.readMessage(text, mark, r) {
 		return
 	}
 	switch {
 	case mark < 0:
 		t.prose.text(text)
-	case t.prose.mark(mark, text):
+	case t.prose.mark(mark, text): // the mark belongs to the prose, which has read it
 	case r == roleWrap:
 		t.begin(text)
 		t.state, t.wrapped = taggedWrap, true
@@ -151,8 +149,10 @@ func (t *tagged) begin(text string) {
 
 // gap reads a token after a call. White space between calls is dropped.
 func (t *tagged) gap(text string, mark int, r role) {
+	if mark < 0 && t.bufferBlank(text) {
+		return
+	}
 	switch {
-	case mark < 0 && t.blank(text):
 	case r == roleCall && t.wrapped:
 		t.begin(text)
 		t.state = taggedHead
@@ -161,12 +161,13 @@ func (t *tagged) gap(text string, mark int, r role) {
 		t.raw = t.raw[:0]
 	default:
 		t.state, t.wrapped = taggedText, false
-		if r != roleWrap && r != roleCall && r < roleStart {
+		opens := r == roleWrap || r == roleCall
+		if !opens && r < roleStart { // neither a call nor a message follows
 			t.spill()
 		}
 		lead := string(t.raw)
 		t.outside(text, mark, r)
-		t.lead = lead
+		t.lead = lead // outside has reset it
 	}
 }
 
@@ -174,7 +175,11 @@ func (t *tagged) gap(text string, mark int, r role) {
 func (t *tagged) inside(text string, r role) {
 	if r == roleText {
 		word := trimSpace(text)
-		t.blanks(text[:len(text)-len(word)])
+		blank := text[:len(text)-len(word)]
+		if t.full(blank) {
+			t.becomeUnreadable(lathe.CodePayloadTooLarge)
+		}
+		t.keep(blank)
 		if word == "" || t.state == taggedBad {
 			return
 		}
@@ -182,51 +187,56 @@ func (t *tagged) inside(text string, r role) {
 	}
 	switch t.state {
 	case taggedWrap:
-		switch {
-		case r == roleWrap:
-			t.keep(text)
-		case r == roleCall:
-			t.keep(text)
-			t.state = taggedHead
-		case r != roleText:
-			t.reject(text, r)
-		case t.grammar.json && text[0] == '{' && len(t.raw) > t.opts.MaxPayloadBytes:
-			t.becomeUnreadable(lathe.CodePayloadTooLarge)
-			t.keep(text)
-		case t.grammar.json && text[0] == '{':
-			t.state = taggedObject
-			t.payload.reset()
-			t.payload.keep(string(t.raw))
-			t.payload.add(text)
-		case t.grammar.call == nil:
-			t.state = taggedName
-			t.nameText(text)
-		default:
-			t.reject(text, r)
-		}
+		t.inWrapper(text, r)
 	case taggedBody:
 		t.body(text, r)
 	case taggedEq:
-		switch {
-		case r == roleValue:
-			t.keep(text)
-			if !t.param(0) {
-				t.becomeUnreadable(lathe.CodePayloadParseError)
-			}
-		case r != roleText || !t.param(0):
-			t.reject(text, r)
-		default:
-			t.scanned(text, -1)
-		}
+		t.beforeParamValue(text, r)
 	}
 }
 
-// blanks reads white space between tags.
-func (t *tagged) blanks(s string) {
-	if t.full(s) {
+// inWrapper reads a token between the tag of the wrapper and the call.
+func (t *tagged) inWrapper(text string, r role) {
+	isJSON := t.grammar.json && r == roleText && text[0] == '{'
+	switch {
+	case r == roleWrap:
+		t.keep(text)
+	case r == roleCall:
+		t.keep(text)
+		t.state = taggedHead
+	case isJSON && len(t.raw) > t.opts.MaxPayloadBytes:
 		t.becomeUnreadable(lathe.CodePayloadTooLarge)
+		t.keep(text)
+	case isJSON:
+		t.state = taggedObject
+		t.payload.reset()
+		t.payload.keep(string(t.raw))
+		t.payload.add(text)
+	case r == roleText && t.grammar.call == nil:
+		t.state = taggedName
+		t.nameText(text)
+	default:
+		t.reject(text, r)
 	}
-	t.keep(s)
+}
+
+// beforeParamValue reads a token between the key of a parameter and its value: the tag of the value, or the value if the tag is missing.
+func (t *tagged) beforeParamValue(text string, r role) {
+	switch r {
+	case roleValue:
+		t.keep(text)
+		if !t.param(0) {
+			t.becomeUnreadable(lathe.CodePayloadParseError)
+		}
+	case roleText:
+		if t.param(0) {
+			t.scanned(text, -1)
+		} else {
+			t.reject(text, r)
+		}
+	default:
+		t.reject(text, r)
+	}
 }
 
 // reject marks the attempt as unreadable because of text or a mark of role r, which the syntax does not allow here.

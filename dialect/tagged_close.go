@@ -50,8 +50,9 @@ func (t *tagged) afterClose(text string, mark int, r role) {
 // beginsEnd reports whether text is the beginning of a tag that ends a call.
 func (g *grammar) beginsEnd(text string) bool {
 	for i, r := range g.roles {
-		if (r == roleWrapClose || r == roleCallClose) && len(text) > len("</") && strings.HasPrefix(g.list[i], text) {
-			return true
+		endsCall := r == roleWrapClose || r == roleCallClose
+		if endsCall && strings.HasPrefix(g.list[i], text) {
+			return len(text) > len("</")
 		}
 	}
 	return false
@@ -82,9 +83,11 @@ func (t *tagged) nextKey(text string, mark int, r role) {
 // of a declared parameter that has no value yet, the tag opens that parameter. Otherwise it is part of the value, and the call is
 // unreadable unless a closing tag inside the value matches it.
 func (t *tagged) nextParam(key string, types valueTypes) {
-	if !t.lines.atLine() || t.openParams+t.openWraps+t.openCalls > 0 || t.params.has(key) || !declares(t.schema(t.name), key) {
+	isNested := t.nested != nestedTags{}
+	isNew := declares(t.schema(t.name), key) && !t.params.has(key)
+	if isNested || !isNew || !t.lines.atLine() {
 		t.notClosed()
-		t.openParams++
+		t.nested.params++
 		return
 	}
 	t.token = append(t.token[:0], key...)
@@ -97,6 +100,7 @@ func (t *tagged) nextParam(key string, types valueTypes) {
 // afterEnd reads a token after a tag that may end the call although no tag closed the value. The tag ends the call only if the end of the
 // wrapper or the next call follows.
 func (t *tagged) afterEnd(text string, mark int, r role) {
+	beginsNext := r == roleWrap || r == roleDrop || r == roleCall && !t.wrapped
 	switch {
 	case !t.hasRoom(text):
 		t.notClosed()
@@ -106,7 +110,7 @@ func (t *tagged) afterEnd(text string, mark int, r role) {
 	case r == roleWrapClose && !(t.closed && t.wrapped):
 		t.pending = append(t.pending, text...)
 		t.closed = true
-	case t.closed && (r == roleWrap || r == roleDrop || r == roleCall && !t.wrapped):
+	case t.closed && beginsNext:
 		t.endUnclosed()
 		t.scanned(text, mark)
 	default:
@@ -134,8 +138,8 @@ func (t *tagged) hasRoom(text string) bool {
 
 // notClosed makes the buffered text part of the value, because it does not close it.
 func (t *tagged) notClosed() {
-	if t.state == taggedClose && t.openParams > 0 {
-		t.openParams--
+	if t.state == taggedClose && t.nested.params > 0 {
+		t.nested.params--
 	}
 	t.state = taggedValue
 	t.addPiece(string(t.pending))
@@ -146,7 +150,7 @@ func (t *tagged) notClosed() {
 func (t *tagged) endValue() {
 	t.endValueText("")
 	t.value.end()
-	if t.openParams > 0 {
+	if t.nested.params > 0 {
 		t.becomeUnreadable(lathe.CodePayloadParseError)
 	}
 }
@@ -156,7 +160,7 @@ func (t *tagged) endValue() {
 func (t *tagged) endLastValue(text string, r role) {
 	t.endValueText(text)
 	t.complete = t.value.endLast()
-	if t.openParams > 0 {
+	if t.nested.params > 0 {
 		t.becomeUnreadable(lathe.CodePayloadParseError)
 		t.inBad(r)
 	}
@@ -168,7 +172,7 @@ func (t *tagged) endValueText(text string) {
 	t.keep(text)
 	hasTag := t.state == taggedClose
 	if t.lines.tail == "\r" || hasTag && !t.lines.strips {
-		t.addValue(t.lines.flush())
+		t.value.add(t.lines.flush())
 	}
 	t.state = taggedBody
 }
@@ -195,7 +199,7 @@ func (t *tagged) closeValue() {
 func (t *tagged) cutValue() {
 	closes := t.state == taggedClose
 	if !t.lines.strips || closes && t.lines.tail == "\r" {
-		t.addValue(t.lines.flush())
+		t.value.add(t.lines.flush())
 	}
 	if closes {
 		t.value.end()

@@ -11,30 +11,37 @@ import (
 
 // nameOrKey reads a token of a name or a key that follows a tag.
 func (t *tagged) nameOrKey(text string, r role) {
-	switch {
-	case t.state == taggedName && r == roleText:
-		t.nameText(text)
-	case t.state == taggedName:
-		switch {
-		case !t.startCall(string(t.token)):
-			t.reject(text, r)
-		case r == roleNameEnd:
-			t.keep(text)
-		default:
-			t.inside(text, r)
-		}
-	case r == roleText:
+	if t.state == taggedName {
+		t.inName(text, r)
+		return
+	}
+	switch r {
+	case roleText:
 		n := min(len(text), maxNameBytes-len(t.token))
 		t.token = append(t.token, text[:n]...)
 		t.keep(text[:n])
 		if n < len(text) {
 			t.reject(text[n:], r)
 		}
-	case r == roleKeyClose:
+	case roleKeyClose:
 		t.keep(text)
 		t.state = taggedEq
 	default:
 		t.reject(text, r)
+	}
+}
+
+// inName reads a token of a name that follows a tag; a mark ends the name.
+func (t *tagged) inName(text string, r role) {
+	switch {
+	case r == roleText:
+		t.nameText(text)
+	case !t.startCall(string(t.token)):
+		t.reject(text, r)
+	case r == roleNameEnd:
+		t.keep(text)
+	default:
+		t.inside(text, r)
 	}
 }
 
@@ -72,9 +79,7 @@ func (t *tagged) startCall(name string) bool {
 
 // openingTag reads a tag that opens a call or a parameter, up to `>`. A line end, or the end of maxTagBytes, ends it too early.
 func (t *tagged) openingTag() {
-	n := 0
-	for ; n < len(t.in); n++ {
-		c := t.in[n]
+	for n, c := range []byte(t.in) {
 		switch {
 		case t.quoted != 0:
 			if c == t.quoted {
@@ -88,18 +93,16 @@ func (t *tagged) openingTag() {
 			return
 		}
 		if c == '\n' || len(t.token)+n >= maxTagBytes {
-			break
+			t.addToken(t.scanner.take(n))
+			if t.state == taggedNextTag {
+				t.notClosed()
+			} else {
+				t.notATag()
+			}
+			return
 		}
 	}
-	over := n < len(t.in)
-	t.addToken(t.scanner.take(n))
-	switch {
-	case !over:
-	case t.state == taggedNextTag:
-		t.notClosed()
-	default:
-		t.notATag()
-	}
+	t.addToken(t.scanner.take(len(t.in)))
 }
 
 func (t *tagged) addToken(s string) {
@@ -111,8 +114,8 @@ func (t *tagged) addToken(s string) {
 	t.keep(s)
 }
 
-// notATag ends a tag that has no `>`. The tag of a call that counts only if it names an offered tool (without a wrapper, or in a message
-// for the user) becomes text; any other makes the attempt unreadable.
+// notATag ends a tag that opens no call or parameter. The tag of a call that counts only if it names an offered tool (without a wrapper, or
+// in a message for the user) becomes text; any other makes the attempt unreadable.
 func (t *tagged) notATag() {
 	if t.state == taggedHead && (!t.wrapped || t.message.to == toUser) {
 		t.state, t.wrapped = taggedText, false

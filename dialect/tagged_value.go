@@ -12,10 +12,10 @@ func (t *tagged) param(types valueTypes) bool {
 	}
 	schema := t.schema(t.name)
 	types = parameterTypes(schema, string(key), types)
-	t.value.sole = t.grammar.single && len(t.params.ends) == 1 && (string(key) == "arguments" || string(key) == "input") &&
-		len(schema) > 0 && !declares(schema, string(key))
+	isFirst, hasSoleName := len(t.params.ends) == 1, string(key) == "arguments" || string(key) == "input"
+	t.value.sole = t.grammar.single && isFirst && hasSoleName && len(schema) > 0 && !declares(schema, string(key))
 	t.value.begin(prefix, types)
-	t.state, t.openParams, t.openWraps, t.openCalls = taggedValue, 0, 0, 0
+	t.state, t.nested = taggedValue, nestedTags{}
 	t.lines = valueLines{fresh: t.grammar.newline, empty: t.grammar.newline, strips: t.grammar.newline && !t.grammar.paired}
 	return true
 }
@@ -26,7 +26,8 @@ func (t *tagged) inValue(text string, r role) {
 		t.addPiece(text)
 		return
 	}
-	inside := t.openWraps+t.openCalls > 0
+	isNested := t.nested.wraps+t.nested.calls > 0
+	endsCall := r == roleCallClose || r == roleWrapClose && t.wrapped
 	switch {
 	case r == roleParamClose:
 		t.mayEndValue(taggedClose, text)
@@ -37,11 +38,11 @@ func (t *tagged) inValue(text string, r role) {
 	case r == roleParam && t.lines.atLine():
 		t.mayEndValue(taggedNextTag, text)
 		t.token, t.quoted = t.token[:0], 0
-	case (r == roleCallClose || r == roleWrapClose && t.wrapped) && !inside && t.lines.atLine():
+	case endsCall && !isNested && t.lines.atLine():
 		t.mayEndValue(taggedEnding, text)
 		t.closed = r == roleWrapClose || !t.wrapped
 	default:
-		t.countNested(r)
+		t.nested.count(r)
 		t.addPiece(text)
 	}
 }
@@ -49,31 +50,27 @@ func (t *tagged) inValue(text string, r role) {
 // addPiece reads the next text of the value.
 func (t *tagged) addPiece(s string) {
 	for s != "" {
-		n := t.fit(s)
+		n := t.checkLimit(s)
 		t.keep(s[:n])
-		t.addValue(t.lines.add(s[:n]))
+		t.value.add(t.lines.add(s[:n]))
 		s = s[n:]
 	}
 }
 
-// addValue adds text to the value.
-func (t *tagged) addValue(s string) {
-	if s != "" {
-		t.value.add(s)
-	}
-}
+// nestedTags are the numbers of unclosed tags inside a value.
+type nestedTags struct{ params, wraps, calls int }
 
-// countNested counts the calls inside the value.
-func (t *tagged) countNested(r role) {
+// count counts a tag of a wrapper or a call inside the value.
+func (n *nestedTags) count(r role) {
 	switch r {
 	case roleWrap:
-		t.openWraps++
+		n.wraps++
 	case roleWrapClose:
-		t.openWraps = max(0, t.openWraps-1)
+		n.wraps = max(0, n.wraps-1)
 	case roleCall:
-		t.openCalls++
+		n.calls++
 	case roleCallClose:
-		t.openCalls = max(0, t.openCalls-1)
+		n.calls = max(0, n.calls-1)
 	}
 }
 
@@ -101,25 +98,11 @@ func (l *valueLines) atLine() bool { return strings.HasSuffix(l.tail, "\n") || l
 // add reads the next part of the value and returns the text that is known to belong to it. It buffers a line break at the end, which may
 // belong to the closing tag.
 func (l *valueLines) add(s string) string {
+	if l.fresh && s != "" {
+		s = l.first(s)
+	}
 	if s == "" {
 		return ""
-	}
-	if l.fresh { // the line break belongs to the opening tag
-		if l.tail == "" && s == "\r" {
-			l.tail = "\r"
-			return ""
-		}
-		l.fresh = false
-		n := len(s)
-		if s[0] == '\n' {
-			s, l.tail = s[1:], ""
-		} else if l.tail == "" {
-			s = strings.TrimPrefix(s, "\r\n")
-		}
-		l.strips = l.strips || len(s) < n
-		if s == "" {
-			return ""
-		}
 	}
 	l.empty = false
 	if l.tail == "\r" && s == "\n" {
@@ -129,6 +112,24 @@ func (l *valueLines) add(s string) string {
 	text := l.flush() + s
 	l.tail = lineEnd(s)
 	return strings.TrimSuffix(text, l.tail)
+}
+
+// first reads the first text of the value, and returns it without the line break that belongs to the opening tag.
+func (l *valueLines) first(s string) string {
+	if s == "\r" && l.tail == "" { // maybe the beginning of a line break
+		l.tail = s
+		return ""
+	}
+	l.fresh = false
+	text := s
+	switch {
+	case s[0] == '\n':
+		text, l.tail = s[1:], ""
+	case l.tail == "":
+		text = strings.TrimPrefix(s, "\r\n")
+	}
+	l.strips = l.strips || len(text) < len(s)
+	return text
 }
 
 // flush returns the buffered line break, as part of the value.
@@ -170,13 +171,14 @@ func (t *tagged) json(text string, r role) {
 		return
 	}
 	for text != "" && t.js.state != jsonDone && t.js.state != jsonBad {
-		n := t.js.scan(text[:t.fit(text)])
+		n := t.js.scan(text[:t.checkLimit(text)])
 		t.args(text[:n])
 		t.keep(text[:n])
 		text = text[n:]
 	}
 	bad := text // text after the JSON, or from the byte on that breaks its grammar
-	if t.complete = t.js.state == jsonDone; t.complete {
+	t.complete = t.js.state == jsonDone
+	if t.complete {
 		bad = trimSpace(text)
 	}
 	t.keep(text[:len(text)-len(bad)])

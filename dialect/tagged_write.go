@@ -31,7 +31,7 @@ func (g *grammar) form(result func(r lathe.ToolResult) string) form {
 			list = append(list, text)
 		}
 	}
-	f := cleanForm(g.callLayout, func(c lathe.ToolCall, args string) string { return g.callText(c, args, nil) }, result,
+	f := cleanForm(g.parser, g.callLayout, func(c lathe.ToolCall, args string) string { return g.callText(c, args, nil) }, result,
 		append(append(list, g.think[0], g.think[1]), g.reserved...))
 	f.typed = func(c lathe.ToolCall, args string, schema []byte) string {
 		return g.callText(c, args, func(key string, tag valueTypes) valueTypes { return parameterTypes(schema, key, tag) })
@@ -39,13 +39,13 @@ func (g *grammar) form(result func(r lathe.ToolResult) string) form {
 	return f
 }
 
-// cleanForm returns a form that splits the given marks in text from outside. result may be nil.
-func cleanForm(layout func() *callLayout, call func(lathe.ToolCall, string) string, result func(lathe.ToolResult) string, marks []string) form {
+// cleanForm returns a form with this parser that splits the given marks in text from outside. result may be nil.
+func cleanForm(parser func(Options) fullParser, layout func() *callLayout, call func(lathe.ToolCall, string) string, result func(lathe.ToolResult) string, marks []string) form {
 	clean := newCleaner(func() []string { return marks })
 	if result == nil {
 		result = tagResult
 	}
-	return form{call: call, clean: clean, layout: layout, result: func(r lathe.ToolResult) string {
+	return form{parser: parser, call: call, clean: clean, layout: layout, result: func(r lathe.ToolResult) string {
 		r.Content = clean(r.Content)
 		return result(r)
 	}}

@@ -56,7 +56,7 @@ const (
 	tagsBad  // in an unreadable attempt, up to its closing tag
 )
 
-func newTags(o Options) Parser {
+func newTags(o Options) fullParser {
 	t := &tags{attempt: attempt{reader: newReader(o, tagsMarks)}}
 	t.reader.run, t.reader.close = t.read, t.finish
 	t.prose = newProse(&t.reader, len(tagsCalls))
@@ -92,7 +92,7 @@ func (t *tags) token(text string, mark int) {
 		switch {
 		case mark < 0:
 			t.prose.text(text)
-		case t.prose.mark(mark, text):
+		case t.prose.mark(mark, text): // the mark belongs to the prose, which has read it
 		case opens:
 			t.begin(text)
 			t.state, t.short, t.quote, t.written = tagsHead, mark == tagShort, 0, ""
@@ -156,7 +156,7 @@ func (t *tags) readTag() {
 			t.becomeUnreadable(lathe.CodePayloadParseError)
 		}
 	case tagsArgs:
-		part := t.take(t.js.scan(t.in[:t.fit(t.in)]))
+		part := t.take(t.js.scan(t.in[:t.checkLimit(t.in)]))
 		t.keep(part)
 		t.args(part)
 		switch t.js.state {
@@ -184,8 +184,9 @@ func (t *tags) afterShort() {
 func (t *tags) shortClose() {
 	for t.in != "" {
 		t.raw = append(t.raw, t.in[0])
-		switch whole, begun := t.closesShort(); {
-		case whole:
+		complete, begun := t.closesShort()
+		switch {
+		case complete:
 			t.in = t.in[1:]
 			t.toText()
 			return
@@ -198,25 +199,27 @@ func (t *tags) shortClose() {
 	}
 }
 
-// closesShort reports whether raw is white space and a closing tag of the call (whole), or the beginning of it (begun).
-func (t *tags) closesShort() (whole, begun bool) {
+// closesShort reports whether raw is white space and a closing tag of the call (complete), or the beginning of it (begun).
+func (t *tags) closesShort() (complete, begun bool) {
 	tag := strings.ToLower(trimSpace(string(t.raw)))
 	if tag == "" {
 		return false, len(t.raw) <= maxShutSpaceBytes
 	}
 	for _, shut := range [...]string{"</tool>", "</tool_call>", "</tool:" + strings.ToLower(t.written) + ">"} {
-		whole = whole || tag == shut
+		complete = complete || tag == shut
 		begun = begun || strings.HasPrefix(shut, tag)
 	}
-	return whole, begun
+	return complete, begun
 }
 
 // head reads the next part of the opening tag.
 func (t *tags) head() {
 	for t.in != "" {
 		c := t.in[0]
+		opensOther := c == '<' && t.quote == 0
+		invalid := t.short && c != '>' && !isNameByte(c)
 		switch {
-		case len(t.raw) >= maxTagBytes, c == '<' && t.quote == 0, t.short && c != '>' && !isNameByte(c):
+		case opensOther, invalid, len(t.raw) >= maxTagBytes:
 			t.notATag(lathe.CodePayloadParseError)
 			return
 		case t.quote != 0:
@@ -239,11 +242,12 @@ func (t *tags) endHead() {
 	t.exempt = t.total
 	inner := string(t.raw[len("<tool") : len(t.raw)-1])
 	if t.short {
-		if t.written = inner[1:]; isToolName(t.written) {
+		t.written = inner[1:]
+		if isToolName(t.written) {
 			t.name, t.state = t.toolName([]byte(t.written)), tagsBody
-			return
+		} else {
+			t.notATag(notACall)
 		}
-		t.notATag("")
 		return
 	}
 	tag := readTag(inner)
@@ -257,16 +261,16 @@ func (t *tags) endHead() {
 	case tag.looksLikeCall():
 		t.becomeUnreadable(lathe.CodePayloadParseError)
 	default:
-		t.notATag("")
+		t.notATag(notACall)
 	}
 }
 
-// notATag emits, as text, the beginning of a tag that does not end. If code is set and the text looks like a call, it also emits a
-// ParseError.
+// notATag emits, as text, the beginning of a tag that does not end. If the text looks like a call, a ParseError with the code follows, unless
+// code is notACall.
 func (t *tags) notATag(code lathe.Code) {
 	inner := string(t.raw[len("<tool"):])
 	t.state = tagsText
-	if t.short || code == "" || !readTag(inner).looksLikeCall() {
+	if t.short || code == notACall || !readTag(inner).looksLikeCall() {
 		t.prose.text(string(t.raw))
 		return
 	}

@@ -2,28 +2,29 @@ package dialect
 
 import (
 	"regexp"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 )
 
-var tagsForm = form{call: tagCallText, layout: tagsLayout, clean: cleanTags, explained: true, result: func(r lathe.ToolResult) string {
+var tagsForm = form{parser: newTags, call: tagCallText, layout: tagsLayout, clean: cleanTags, explained: true, result: func(r lathe.ToolResult) string {
 	r.Content = cleanTurns(r.Content)
 	return tagResult(r)
 }}
 
 // turnMarks are the marks that templates of models write between turns and around results, except those of the form `<|…|>`, which every
 // cleaner splits. The dialect tags is used with any model, so all of them are split in its text.
-var turnMarks = []string{
-	"<s>", "</s>", "<bos>", "<eos>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]",
-	"[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
-	"<start_of_turn>", "<end_of_turn>", "<|turn>", "<turn|>", "<tool_response|>", "<|tool_response>",
-	"<start_function_response>", "<end_function_response>",
-	"<tool_response>", "</tool_response>", "<tool_call>", "</tool_call>",
-	"<｜User｜>", "<｜Assistant｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>",
-	"<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>", "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>",
-	"[gMASK]", "<sop>", "]~b]", "]~!b[", "[e~[", "<seed:bos>", "<seed:eos>",
-	"<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<extra_id_0>", "<extra_id_1>",
-}
+var turnMarks = strings.Fields(`
+	<s> </s> <bos> <eos> [INST] [/INST] <<SYS>> <</SYS>> [SYSTEM_PROMPT] [/SYSTEM_PROMPT]
+	[TOOL_CALLS] [TOOL_RESULTS] [/TOOL_RESULTS] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS]
+	<start_of_turn> <end_of_turn> <|turn> <turn|> <tool_response|> <|tool_response>
+	<start_function_response> <end_function_response>
+	<tool_response> </tool_response> <tool_call> </tool_call>
+	<｜User｜> <｜Assistant｜> <｜begin▁of▁sentence｜> <｜end▁of▁sentence｜>
+	<｜tool▁outputs▁begin｜> <｜tool▁outputs▁end｜> <｜tool▁output▁begin｜> <｜tool▁output▁end｜>
+	[gMASK] <sop> ]~b] ]~!b[ [e~[ <seed:bos> <seed:eos>
+	<SPECIAL_10> <SPECIAL_11> <SPECIAL_12> <extra_id_0> <extra_id_1>
+`)
 
 var cleanTurns = newCleaner(func() []string { return turnMarks })
 

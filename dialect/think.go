@@ -9,7 +9,7 @@ var onlyThinkMarks = newMarks(false, withThink(nil, thinkBlocks...)...)
 // NewThink returns a parser that returns the text between think marks, such as <think>, as reasoning, and reads no calls. It is for models that
 // make native calls and write their reasoning into their text. opts may be nil.
 func NewThink(opts *Options) Parser {
-	return withPrefix(func(o Options) Parser {
+	return withPrefix(func(o Options) fullParser {
 		t := &thinkParser{reader: newReader(o, onlyThinkMarks)}
 		t.reader.run = t.read
 		t.prose = newProse(&t.reader, 0)

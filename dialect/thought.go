@@ -37,29 +37,15 @@ func (r *reader) OpenThought() string {
 	return string(r.thought.text)
 }
 
-func openThought(p Parser) string {
-	if t, ok := p.(Thinker); ok {
-		return t.OpenThought()
-	}
-	return ""
+func (a *autoParser) ClosesAlone() bool {
+	return a.thought.lone || a.parser != nil && a.parser.ClosesAlone()
 }
-
-func closesAlone(p Parser) bool {
-	t, ok := p.(Thinker)
-	return ok && t.ClosesAlone()
-}
-
-func (w wrapped) OpenThought() string { return openThought(w.Parser) }
-
-func (w wrapped) ClosesAlone() bool { return closesAlone(w.Parser) }
-
-func (a *autoParser) ClosesAlone() bool { return a.thought.lone || closesAlone(a.parser) }
 
 func (a *autoParser) OpenThought() string {
 	if a.parser == nil {
 		return a.reader.OpenThought()
 	}
-	return openThought(a.parser)
+	return a.parser.OpenThought()
 }
 
 // maxThoughtReads limits how often CallsInThought parses a thought again, from behind a mark that opened no call.

@@ -7,11 +7,11 @@ import (
 
 // turnEnds are the tokens with which models end a turn, except those of harmony, which are marks of that dialect. A server may return
 // them as text.
-var turnEnds = []string{
-	"<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "</s>", "<eos>",
-	"<end_of_turn>", "<turn|>", "<|tool_response>", "<start_function_response>", "<｜end▁of▁sentence｜>", "[e~[", "<seed:eos>",
-	"<|observation|>", "<|user|>", "<|END_OF_TURN_TOKEN|>", "<SPECIAL_12>",
-}
+var turnEnds = strings.Fields(`
+	<|im_end|> <|endoftext|> <|end_of_text|> <|eot_id|> <|eom_id|> <|eot|> <|eom|> <|end|> </s> <eos>
+	<end_of_turn> <turn|> <|tool_response> <start_function_response> <｜end▁of▁sentence｜> [e~[ <seed:eos>
+	<|observation|> <|user|> <|END_OF_TURN_TOKEN|> <SPECIAL_12>
+`)
 
 const (
 	maxTurnEndBytes   = 128 // maximal length of buffered tokens
@@ -52,7 +52,8 @@ func continuesTurnEnd(tail, text string) bool {
 	}
 	for _, end := range turnEnds {
 		missing, ok := strings.CutPrefix(end, tail)
-		if ok && missing != "" && (strings.HasPrefix(text, missing) || strings.HasPrefix(missing, text)) {
+		agrees := strings.HasPrefix(text, missing) || strings.HasPrefix(missing, text)
+		if ok && missing != "" && agrees {
 			return true
 		}
 	}
@@ -64,7 +65,9 @@ func continuesTurnEnd(tail, text string) bool {
 func cutTurnEnd(s string) int {
 	for n := min(len(s), longestTurnEnd-1); n > 0; n-- {
 		tail := s[len(s)-n:]
-		if (tail[0] == '<' || tail[0] == '[') && slices.ContainsFunc(turnEnds, func(end string) bool { return len(end) > n && strings.HasPrefix(end, tail) }) {
+		mayBegin := tail[0] == '<' || tail[0] == '[' // the first bytes of all tokens
+		isBegun := func(end string) bool { return len(end) > n && strings.HasPrefix(end, tail) }
+		if mayBegin && slices.ContainsFunc(turnEnds, isBegun) {
 			return n
 		}
 	}

@@ -71,15 +71,14 @@ func (w *typeWriter) value(schema []byte, indent string, depth int) string {
 		types = append(types, literalText(v))
 	}
 	names := rawjson.At(schema, "type")
-	switch {
-	case types != nil:
-	case rawjson.Kind(names) == '[':
+	if types == nil && rawjson.Kind(names) == '[' {
 		for name := range rawjson.Elements(names) {
 			types = append(types, w.named(schema, rawjson.Text(name), indent, depth))
 		}
 		return union(types)
-	default:
-		types = append(types, w.named(schema, rawjson.Text(names), indent, depth))
+	}
+	if types == nil {
+		types = []string{w.named(schema, rawjson.Text(names), indent, depth)}
 	}
 	text := union(types)
 	if string(rawjson.At(schema, "nullable")) == "true" && !strings.Contains(text, "null") {

@@ -9,8 +9,10 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A form describes how a dialect writes prompts. The text that it writes contains no marks that come from outside.
+// A form is the parser of a dialect, and describes how the dialect writes prompts. The text that it writes contains no marks that come from
+// outside.
 type form struct {
+	parser func(o Options) fullParser
 	// call returns one call as text. args is never blank.
 	call func(c lathe.ToolCall, args string) string
 	// typed returns a call of a tool whose schema is known; nil: call is used.

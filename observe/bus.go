@@ -86,7 +86,8 @@ func (b *Bus) Subscribe(runID string) *Subscription {
 	}
 	b.subs[runID][s] = struct{}{}
 	if k := b.kept[runID]; k != nil { // no event is published meanwhile
-		if s.queue, s.fewer = k.read(); len(s.queue) > 0 {
+		s.queue, s.fewer = k.read()
+		if len(s.queue) > 0 {
 			s.signal()
 		}
 	}
@@ -162,12 +163,12 @@ func (s *Subscription) push(e event.Event) (lost int) {
 	}
 	if len(s.queue) >= s.max {
 		lost = s.dropDeltas()
-		if len(s.queue) >= s.max {
-			if !event.IsDelta(e.Data) {
-				s.finish(ErrLagged)
-			}
-			return lost + 1
+	}
+	if len(s.queue) >= s.max { // it contains only stored events
+		if !event.IsDelta(e.Data) {
+			s.finish(ErrLagged)
 		}
+		return lost + 1
 	}
 	if _, begins := e.Data.(*event.ModelCallStarted); begins {
 		s.fewer = 0

@@ -9,13 +9,13 @@ import (
 
 // Labels of metrics come from vocabularies with a limit, so that no client can create an unbounded number of series.
 
-// A vocabulary contains the values for the labels of one kind, such as a set of series: each is made once and found without allocating. A
-// label that clean refuses gets the value of rest, and so does each new label after there are max.
+// A vocabulary contains the values for the labels of one kind, such as a set of series: each is made once, by create, and found without
+// allocating. A label that accepts refuses gets the value of rest, and so does each new label after there are limit.
 type vocabulary[K comparable, T any] struct {
-	max   int
-	rest  K
-	clean func(K) bool
-	make  func(K) T
+	limit   int
+	rest    K
+	accepts func(K) bool // nil: there are no labels beyond the known ones
+	create  func(K) T
 
 	mu   sync.RWMutex
 	seen map[K]T
@@ -23,11 +23,11 @@ type vocabulary[K comparable, T any] struct {
 
 type counters = vocabulary[string, prometheus.Counter]
 
-// newVocabulary makes the values of rest and of the known labels. If clean is nil, there are no other labels.
-func newVocabulary[K comparable, T any](rest K, known []K, max int, clean func(K) bool, make func(K) T) *vocabulary[K, T] {
-	v := &vocabulary[K, T]{max: max, rest: rest, clean: clean, make: make, seen: map[K]T{rest: make(rest)}}
+// newVocabulary makes the values of rest and of the known labels.
+func newVocabulary[K comparable, T any](rest K, known []K, limit int, accepts func(K) bool, create func(K) T) *vocabulary[K, T] {
+	v := &vocabulary[K, T]{limit: limit, rest: rest, accepts: accepts, create: create, seen: map[K]T{rest: create(rest)}}
 	for _, k := range known {
-		v.seen[k] = make(k)
+		v.seen[k] = create(k)
 	}
 	return v
 }
@@ -39,7 +39,7 @@ func (v *vocabulary[K, T]) get(label K) T {
 		t = v.seen[v.rest]
 	}
 	v.mu.RUnlock()
-	if ok || v.clean == nil || !v.clean(label) {
+	if ok || v.accepts == nil || !v.accepts(label) {
 		return t
 	}
 	v.mu.Lock()
@@ -47,10 +47,10 @@ func (v *vocabulary[K, T]) get(label K) T {
 	if known, ok := v.seen[label]; ok {
 		return known
 	}
-	if len(v.seen) >= v.max {
+	if len(v.seen) >= v.limit {
 		return t
 	}
-	t = v.make(label)
+	t = v.create(label)
 	v.seen[label] = t
 	return t
 }
@@ -67,7 +67,8 @@ func word(s, also string) bool {
 		return false
 	}
 	for _, c := range []byte(s) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' && strings.IndexByte(also, c) < 0 {
+		isCommon := 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-'
+		if !isCommon && strings.IndexByte(also, c) < 0 {
 			return false
 		}
 	}

@@ -43,8 +43,8 @@ func (h *lossHandler) WithGroup(name string) slog.Handler {
 // waiting spans.
 type spanQueue struct {
 	sdktrace.SpanProcessor
-	max  int
-	lost func(n int)
+	limit int
+	lost  func(n int)
 
 	mu      sync.Mutex
 	waiting int
@@ -52,10 +52,10 @@ type spanQueue struct {
 }
 
 // newSpanQueue returns a processor that exports with x. lost is called with the number of lost spans.
-func newSpanQueue(x *otlpJSON, max int, lost func(int)) *spanQueue {
-	q := &spanQueue{max: max, lost: lost}
+func newSpanQueue(x *otlpJSON, limit int, lost func(int)) *spanQueue {
+	q := &spanQueue{limit: limit, lost: lost}
 	x.exported = q.exported
-	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(x, sdktrace.WithMaxQueueSize(max))
+	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(x, sdktrace.WithMaxQueueSize(limit))
 	return q
 }
 
@@ -65,12 +65,12 @@ func (q *spanQueue) OnEnd(s sdktrace.ReadOnlySpan) {
 		return
 	}
 	q.mu.Lock()
-	takes := !q.closed && q.waiting < q.max
-	if takes {
+	hasRoom := !q.closed && q.waiting < q.limit
+	if hasRoom {
 		q.waiting++
 	}
 	q.mu.Unlock()
-	if takes {
+	if hasRoom {
 		q.SpanProcessor.OnEnd(s)
 	} else {
 		q.lost(1)

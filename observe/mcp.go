@@ -20,9 +20,9 @@ var (
 
 // mcpMethods and mcpFailures are complete vocabularies of labels: any other method or code counts as "other".
 var (
-	mcpMethods = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call", "logging/setLevel", "completion/complete", "subscriptions/listen",
-		"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get",
-		"tasks/get", "tasks/update", "tasks/cancel", "notifications/initialized", "notifications/cancelled"}
+	mcpMethods = strings.Fields(`initialize ping server/discover tools/list tools/call logging/setLevel completion/complete subscriptions/listen
+		resources/list resources/read resources/templates/list resources/subscribe resources/unsubscribe prompts/list
+		prompts/get tasks/get tasks/update tasks/cancel notifications/initialized notifications/cancelled`)
 	mcpFailures = []string{"", "tool_error", "timeout", "cancelled", "-32700", "-32600", "-32601", "-32602", "-32603", "-32000", "-32001", "-32002", "-32020", "-32021", "-32022", "-32042"}
 	mcpBuckets  = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 )

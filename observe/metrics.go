@@ -55,7 +55,7 @@ type Metrics struct {
 	mcpClient, mcpServer                          mcpSeries
 	codes                                         map[string]bool // codes that are label values of failed model calls
 
-	mu      sync.Mutex
+	mu      sync.Mutex      // guards the fields below
 	pending map[string]int  // number of open approvals by run
 	touched map[string]bool // runs whose approvals have changed since the start of a recount; nil: no recount is in progress
 	rc      map[callKey]int // return codes of executed calls, until their results
@@ -238,11 +238,14 @@ func (m *Metrics) modelCall(d *event.ModelCallFinished) {
 	m.providers.get(d.Provider).count(d)
 	for _, f := range d.Faults {
 		n := float64(max(f.Count, 0))
-		if stage, ok := strings.CutPrefix(f.Kind, stagePrefix); ok {
+		stage, isStage := strings.CutPrefix(f.Kind, stagePrefix)
+		order, isOrder := strings.CutPrefix(f.Kind, orderPrefix)
+		switch {
+		case isStage:
 			m.stages.get(stage).Add(n)
-		} else if order, ok := strings.CutPrefix(f.Kind, orderPrefix); ok {
+		case isOrder:
 			m.orders.get(order).Add(n)
-		} else {
+		default:
 			m.faults.get(f.Kind).Add(n)
 		}
 	}
@@ -276,28 +279,17 @@ func (m *Metrics) result(runID string, d *event.ToolCallResult) {
 		t.ok.Inc()
 	}
 	if !failed || d.LatencyMS > 0 {
-		t.latency.Observe(float64(d.LatencyMS))
-		seconds := float64(d.LatencyMS) / 1000
-		t.seconds.Observe(seconds)
-		switch {
-		case d.Client:
-		case failed:
-			t.failedExecution.WithLabelValues(m.errorType(string(d.ErrorType))).Observe(seconds)
-		default:
-			t.execution.Observe(seconds)
-		}
+		t.observe(d, m.errorType(string(d.ErrorType)))
 	}
+	key := callKey{runID, d.ToolCallID}
 	m.mu.Lock()
-	rc := 0
-	if len(m.rc) > 0 {
-		key := callKey{runID, d.ToolCallID}
-		rc = m.rc[key]
-		delete(m.rc, key)
-	}
+	rc := m.rc[key]
+	delete(m.rc, key)
 	m.mu.Unlock()
-	if failed && rc != 0 {
+	switch {
+	case failed && rc != 0:
 		m.failures.get(strconv.Itoa(rc)).Inc()
-	} else if failed {
+	case failed:
 		m.failures.get(string(d.ErrorType)).Inc()
 	}
 	if d.PolicyDecision != "" {
@@ -313,6 +305,20 @@ func (m *Metrics) result(runID string, d *event.ToolCallResult) {
 	}
 }
 
+// observe records how long a call took, with its error type if it failed.
+func (t *toolSeries) observe(d *event.ToolCallResult, errorType string) {
+	seconds := float64(d.LatencyMS) / 1000
+	t.latency.Observe(float64(d.LatencyMS))
+	t.seconds.Observe(seconds)
+	switch {
+	case d.Client: // not executed by this process
+	case d.Status != "ok":
+		t.failedExecution.WithLabelValues(errorType).Observe(seconds)
+	default:
+		t.execution.Observe(seconds)
+	}
+}
+
 // approval adds n to the number of open approvals of a run. It ignores a resolution whose request another process has counted, so that the
 // number does not become negative.
 func (m *Metrics) approval(runID string, n int) {
@@ -322,7 +328,8 @@ func (m *Metrics) approval(runID string, n int) {
 		m.touched[runID] = true
 	}
 	open, followed := m.pending[runID]
-	if open+n < 0 || !followed && len(m.pending) >= maxFollowedRuns {
+	isFull := !followed && len(m.pending) >= maxFollowedRuns
+	if open+n < 0 || isFull {
 		return
 	}
 	m.approvals.Add(float64(n))

@@ -35,9 +35,9 @@ var (
 type pair struct{ first, second string }
 
 // newPairs returns a vocabulary of pairs. Pairs beyond maxModelSeries, and texts that cannot be labels, count as the pair of rest.
-func newPairs[T any](make func(first, second string) T) *vocabulary[pair, T] {
-	clean := func(p pair) bool { return isLabelText(p.first) && isLabelText(p.second) }
-	return newVocabulary(pair{rest, rest}, nil, maxModelSeries, clean, func(p pair) T { return make(p.first, p.second) })
+func newPairs[T any](create func(first, second string) T) *vocabulary[pair, T] {
+	accepts := func(p pair) bool { return isLabelText(p.first) && isLabelText(p.second) }
+	return newVocabulary(pair{rest, rest}, nil, maxModelSeries, accepts, func(p pair) T { return create(p.first, p.second) })
 }
 
 // isLabelText reports whether s can be the name of a model or key in a label: printable ASCII without blanks, 1 to 128 bytes.
@@ -223,7 +223,7 @@ func (m *Metrics) observeCall(o event.RunOwner, d *event.ModelCallFinished) {
 func (m *Metrics) invocation(d *event.RunFinished) {
 	failure := ""
 	switch {
-	case d.Status != "failed" && d.Status != "limited":
+	case d.Status != "failed" && d.Status != "limited": // no error
 	case m.codes[d.ErrorCode]:
 		failure = d.ErrorCode
 	case slices.Contains(reasonLabels, d.Reason):

@@ -79,9 +79,9 @@ func (r registry) gauge(name, help string, labels ...string) *prometheus.GaugeVe
 	return v
 }
 
-// child returns a function that makes the series of one label value.
-func child(v *prometheus.CounterVec) func(string) prometheus.Counter {
-	return func(label string) prometheus.Counter { return v.WithLabelValues(label) }
+// newCounters returns the series of v, whose only label has the known values, others that accepts allows, up to limit, and rest.
+func newCounters(known []string, limit int, accepts func(string) bool, v *prometheus.CounterVec) *counters {
+	return newVocabulary(rest, known, limit, accepts, func(label string) prometheus.Counter { return v.WithLabelValues(label) })
 }
 
 func (m *Metrics) makeToolSeries(r registry, names []string, maxTools int) {
@@ -126,15 +126,15 @@ func (m *Metrics) makeToolSeries(r registry, names []string, maxTools int) {
 	for _, c := range append(codes, "timeout", "rate_limited", "upstream_4xx", "upstream_5xx", "aborted", "protocol") {
 		m.codes[c] = true
 	}
-	m.failures = newVocabulary(rest, codes, 256, errno,
-		child(r.renamed("tool_call_failures_total", "Tool calls that failed, by a WASM tool's return code, else by error code.", "rc")))
+	m.failures = newCounters(codes, 256, errno,
+		r.renamed("tool_call_failures_total", "Tool calls that failed, by a WASM tool's return code, else by error code.", "rc"))
 	m.parseErrors = r.renamed("tool_call_parse_errors_total", "Tool calls written as text that could not be read.").WithLabelValues()
 	m.iterations = r.renamed("tool_call_iterations_total", "Turns that were begun.").WithLabelValues()
 	m.outputBytes = r.renamed("tool_output_bytes_total", "Bytes that tools put out.").WithLabelValues()
-	m.stages = newVocabulary(rest, []string{"unknown_channel", "tool_call"}, 32, lowerWord,
-		child(r.renamed("harmony_parse_error_total", "Harmony text that could not be read, by stage.", "stage")))
-	m.orders = newVocabulary(rest, []string{"extra_final", "analysis_after_final", "commentary_after_final", "interleaved_final"}, 32, lowerWord,
-		child(r.renamed("harmony_unexpected_order_total", "Harmony messages out of order, by type.", "type")))
+	m.stages = newCounters([]string{"unknown_channel", "tool_call"}, 32, lowerWord,
+		r.renamed("harmony_parse_error_total", "Harmony text that could not be read, by stage.", "stage"))
+	m.orders = newCounters([]string{"extra_final", "analysis_after_final", "commentary_after_final", "interleaved_final"}, 32, lowerWord,
+		r.renamed("harmony_unexpected_order_total", "Harmony messages out of order, by type.", "type"))
 }
 
 func (m *Metrics) makeRunSeries(r registry) {
@@ -142,16 +142,16 @@ func (m *Metrics) makeRunSeries(r registry) {
 	for _, reason := range reasonLabels {
 		reasons = append(reasons, string(reason))
 	}
-	m.reasons = newVocabulary(rest, reasons, 0, nil, child(r.counter("lathe_runs_total", "Runs that ended, by reason.", "reason")))
+	m.reasons = newCounters(reasons, 0, nil, r.counter("lathe_runs_total", "Runs that ended, by reason.", "reason"))
 	calls := r.counter("lathe_model_calls_total", "Attempts of model calls, by provider and status.", "provider", "status")
 	tokens := r.counter("lathe_tokens_total", "Tokens as model servers count them, by direction.", "provider", "direction")
 	m.providers = newVocabulary(rest, nil, 64, lowerWord, func(provider string) *attemptSeries { return newAttemptSeries(calls, tokens, provider) })
-	m.limits = newVocabulary(rest, setting.Keys[lathe.Limits](""), 64, lowerWord, child(r.counter("lathe_limit_hits_total", "Calls and runs that met a limit, by its configuration key.", "limit")))
-	m.repairs = newVocabulary(rest, []string{string(event.RepairCodeFence), string(event.RepairJSONString), string(event.RepairBOM), string(event.RepairCharacter), string(event.RepairComma)}, 0, nil,
-		child(r.counter("lathe_argument_repairs_total", "Repairs of the arguments of tool calls.", "kind")))
-	m.decisions = newVocabulary(rest, []string{"allow", "ask", "deny"}, 0, nil,
-		child(r.counter("lathe_policy_decisions_total", "Decisions of the policy about tool calls.", "decision")))
-	m.faults = newVocabulary(rest, nil, 64, lowerWord, child(r.counter("lathe_upstream_faults_total", "Faults of model servers that were tolerated, by kind.", "kind")))
+	m.limits = newCounters(setting.Keys[lathe.Limits](""), 64, lowerWord, r.counter("lathe_limit_hits_total", "Calls and runs that met a limit, by its configuration key.", "limit"))
+	m.repairs = newCounters([]string{string(event.RepairCodeFence), string(event.RepairJSONString), string(event.RepairBOM), string(event.RepairCharacter), string(event.RepairComma)}, 0, nil,
+		r.counter("lathe_argument_repairs_total", "Repairs of the arguments of tool calls.", "kind"))
+	m.decisions = newCounters([]string{"allow", "ask", "deny"}, 0, nil,
+		r.counter("lathe_policy_decisions_total", "Decisions of the policy about tool calls.", "decision"))
+	m.faults = newCounters(nil, 64, lowerWord, r.counter("lathe_upstream_faults_total", "Faults of model servers that were tolerated, by kind.", "kind"))
 	m.approvals = r.gauge("lathe_approvals_pending", "Approvals that were asked for and not answered.").WithLabelValues()
 	m.requests = r.counter("lathe_http_requests_total", "HTTP requests that were answered, by route and status.", "route", "status")
 	m.inflight = r.gauge("lathe_inflight_bytes", "Memory of what clients have sent and that is not answered yet, in bytes.").WithLabelValues()

@@ -150,7 +150,8 @@ func (s *Slog) toolCall(ctx context.Context, e event.Event, d *event.ToolCallRes
 		args = append(args, "rc", *x.rc)
 	}
 	level, msg := slog.LevelDebug, "tool call"
-	if d.Status == "error" && !d.Client && d.ErrorType != lathe.CodeApprovalDenied && d.ErrorType != lathe.CodeCancelled {
+	isExpected := d.Client || d.ErrorType == lathe.CodeApprovalDenied || d.ErrorType == lathe.CodeCancelled
+	if d.Status == "error" && !isExpected {
 		level, msg = slog.LevelWarn, "tool call failed"
 	}
 	s.line(ctx, level, msg, e, withTexts(args, "cause", d.Cause)...)

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -80,18 +81,43 @@ type runSpans struct {
 // caller must call Close.
 func NewTraces(opts *TracesOptions) (*Traces, error) {
 	o := *opts
-	if u, err := url.Parse(o.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if _, ok := httpURL(o.Endpoint); !ok {
 		return nil, errors.New("observe: the endpoint of traces is no URL of http or https")
 	}
-	if u, err := url.Parse(o.ContentURL); o.ContentURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil) {
-		return nil, errors.New("observe: the address of the content is no URL of http or https")
+	if o.ContentURL != "" {
+		u, ok := httpURL(o.ContentURL)
+		if !ok || u.User != nil {
+			return nil, errors.New("observe: the address of the content is no URL of http or https")
+		}
 	}
 	if o.Baggage != "" && o.Baggage != BaggageTools && o.Baggage != BaggageAll {
 		return nil, errors.New("observe: the baggage of traces is neither tools nor all")
 	}
-	if o.Service == "" {
-		o.Service = "lathe"
+	o.setDefaults()
+	about := resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version))
+	schema := semconvSchema
+	if o.Latest {
+		schema = latestSchema
 	}
+	t := &Traces{content: o.Content, baggage: o.Baggage, stored: o.ContentURL, runs: map[string]*runSpans{}}
+	t.queue = newSpanQueue(&otlpJSON{opts: o}, o.Queue, o.Lost)
+	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSpanProcessor(t.queue))
+	t.tracer = t.provider.Tracer("github.com/lathe-run/lathe", trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(schema))
+	return t, nil
+}
+
+// httpURL parses a URL; ok is false if it is not one of http or https with a host.
+func httpURL(address string) (u *url.URL, ok bool) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, false
+	}
+	isHTTP := u.Scheme == "http" || u.Scheme == "https"
+	return u, isHTTP && u.Host != ""
+}
+
+func (o *TracesOptions) setDefaults() {
+	o.Service = cmp.Or(o.Service, "lathe")
 	if o.Client == nil {
 		o.Client = &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
@@ -104,16 +130,6 @@ func NewTraces(opts *TracesOptions) (*Traces, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	about := resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version))
-	schema := semconvSchema
-	if o.Latest {
-		schema = latestSchema
-	}
-	t := &Traces{content: o.Content, baggage: o.Baggage, stored: o.ContentURL, runs: map[string]*runSpans{}}
-	t.queue = newSpanQueue(&otlpJSON{opts: o}, o.Queue, o.Lost)
-	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSpanProcessor(t.queue))
-	t.tracer = t.provider.Tracer("github.com/lathe-run/lathe", trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(schema))
-	return t, nil
 }
 
 // Close stops the sink and sends the queued spans until ctx is done. The error says why spans could not be sent.
@@ -150,7 +166,8 @@ func (t *Traces) Trace(runID, callID string) event.TraceContext {
 	t.mu.Lock()
 	sc := t.open(runID, callID)
 	passed := ""
-	if r := t.runs[runID]; r != nil && (t.baggage == BaggageAll || t.baggage == BaggageTools && callID != "") {
+	isSelected := t.baggage == BaggageAll || t.baggage == BaggageTools && callID != ""
+	if r := t.runs[runID]; r != nil && isSelected {
 		passed = r.baggage
 	}
 	t.mu.Unlock()

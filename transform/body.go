@@ -2,7 +2,6 @@ package transform
 
 import (
 	"bytes"
-	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -19,8 +18,6 @@ import (
 
 // A tagCall is a call that was read from the body between <tool_call> and </tool_call>. dialect names the parser that read it.
 type tagCall struct{ id, name, args, dialect string }
-
-func tagCallID(n int) string { return "tag_call_" + strconv.Itoa(n) }
 
 // A bodyScan finds the end of the body of a tag: the first closing tag that is neither in a string of the body's JSON nor in a tagged
 // value. It scans each byte once. Only in a body of tagged values does it search the body again, at each opening or closing tag.
@@ -51,34 +48,44 @@ const (
 // next reads c, the byte that follows body, and returns whether the body continues, ends with c, or contains a new opening tag that ends
 // with c.
 func (s *bodyScan) next(c byte, body []byte) bodyMark {
-	if s.inString {
-		switch {
-		case s.escaped:
-			s.escaped = false
-		case c == '\\':
-			s.escaped = true
-		case c == '"':
-			s.inString = false
-		}
-		return bodyContinues
-	}
 	switch {
+	case s.inString:
+		s.readString(c)
 	case c == '>':
 		return s.mark(body)
 	case s.kind == bodyOpen && (c == '{' || c == '['):
 		s.kind, s.depth = bodyJSON, 1
 	case s.kind == bodyOpen && c == '<':
-		s.kind = bodyTagged // or the < of the closing tag, if the body is a bare name
-	case s.kind != bodyJSON:
+		s.kind = bodyTagged // or the < of the closing tag, if the body is only a name
+	case s.kind == bodyJSON:
+		s.readJSON(c)
+	}
+	return bodyContinues
+}
+
+// readString reads a byte in a JSON string.
+func (s *bodyScan) readString(c byte) {
+	switch {
+	case s.escaped:
+		s.escaped = false
+	case c == '\\':
+		s.escaped = true
 	case c == '"':
+		s.inString = false
+	}
+}
+
+// readJSON reads a byte of JSON outside of strings.
+func (s *bodyScan) readJSON(c byte) {
+	switch c {
+	case '"':
 		s.inString = s.depth > 0
-	case c == '{' || c == '[':
+	case '{', '[':
 		s.depth++
-	case c == '}' || c == ']':
+	case '}', ']':
 		s.depth--
 		s.complete = s.complete || s.depth == 0
 	}
-	return bodyContinues
 }
 
 // mark returns what the byte > means that follows body: it may be the last byte of a closing or an opening tag.
@@ -150,7 +157,8 @@ func readCalls(body string, tools []*lathe.ToolSpec, limit int) ([]tagCall, bool
 	}
 	name := nameIn(trimmed)
 	args := strings.TrimSpace(trimmed[len(name):])
-	if name == "" || args != "" && !isObject(args) {
+	isValid := args == "" || isObject(args)
+	if name == "" || !isValid {
 		return nil, false
 	}
 	return []tagCall{{name: name, args: args, dialect: tagDialect}}, true
@@ -207,10 +215,11 @@ func readObject(text string) (tagCall, bool) {
 	}
 	call := b // the object with the name and the arguments
 	function := rawjson.At(b, "function")
+	hasOnlyArgs := rawjson.At(b, "args") != nil && rawjson.At(b, "arguments") == nil && rawjson.At(b, "parameters") == nil
 	switch {
 	case rawjson.Kind(function) == '{' && stringIn(b, "name") == "":
 		call = function
-	case function != nil || !hasOnlyArgs(b):
+	case function != nil || !hasOnlyArgs:
 		return tagCall{}, false
 	}
 	c := tagCall{id: stringIn(b, "id"), name: stringIn(call, "name"), dialect: tagDialect}
@@ -221,11 +230,6 @@ func readObject(text string) (tagCall, bool) {
 		}
 	}
 	return c, isName(c.name)
-}
-
-// hasOnlyArgs reports whether an object has its arguments under `args` and not under `arguments` or `parameters`.
-func hasOnlyArgs(b []byte) bool {
-	return rawjson.At(b, "args") != nil && rawjson.At(b, "arguments") == nil && rawjson.At(b, "parameters") == nil
 }
 
 // stringIn returns the string under key. It returns "" if the object has none there.

@@ -60,7 +60,8 @@ func New(list List, opts *Options) (*Chain, error) {
 	c := &Chain{}
 	if opts != nil {
 		c.showBad = opts.ShowUnreadableCalls
-		if c.maxPayload = max(opts.MaxPayloadBytes, 0); c.maxPayload == math.MaxInt {
+		c.maxPayload = max(opts.MaxPayloadBytes, 0)
+		if c.maxPayload == math.MaxInt {
 			c.maxPayload = 0
 		}
 	}

@@ -18,16 +18,19 @@ type reading struct {
 	yield func(lathe.Delta, error) bool
 	ended bool // the consumer has stopped the iteration
 
+	seen  bool // the server sent text as deltas
+	calls int  // number of all calls yielded
+	open  []openCall
+
+	// The text, if calls are read from it. addText stores its deltas from the first call on, until release forwards them or ownCalls drops
+	// them for the text that they were read from.
 	tags      *tagReader // nil: text is passed unchanged
 	text      dialect.Collector
 	shown     visible.Stream
-	seen      bool          // the server sent text as deltas
 	buffering bool          // a call was found in the text, and the server may still send its own
 	held      []lathe.Delta // the deltas read since that call
 	written   []string      // the dialects of calls that were parsed and not yet yielded
 	found     int           // number of calls found in the text and yielded
-	calls     int           // number of all calls yielded
-	open      []openCall
 }
 
 // maxMarkup is the allowance in bytes, beyond the limit of its arguments, for the markup of a call in the text.
@@ -114,26 +117,18 @@ func (r *reading) find(index int) *openCall {
 // call passes the arguments or the end of a call. If the chain fills blank arguments in, white space at their start is buffered until other
 // text follows.
 func (r *reading) call(d *lathe.Delta, c *openCall) {
-	args := lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.out}
-	switch {
-	case !r.chain.blankArgs || c.begun:
-	case d.Kind == lathe.DeltaCallArgs && strings.TrimSpace(d.Text) == "":
-		c.blank += d.Text
-		return
-	case d.Kind == lathe.DeltaCallArgs:
-		c.begun = true
-		args.Text = c.blank
-		if c.blank != "" {
-			r.give(&args)
+	if r.chain.blankArgs && !c.begun {
+		if d.Kind == lathe.DeltaCallArgs && strings.TrimSpace(d.Text) == "" {
+			c.blank += d.Text
+			return
 		}
-	default:
 		c.begun = true
-		args.Text = c.blank
-		if !d.Incomplete {
-			args.Text = "{}"
+		text := c.blank
+		if d.Kind == lathe.DeltaCallEnd && !d.Incomplete {
+			text = "{}"
 		}
-		if args.Text != "" {
-			r.give(&args)
+		if text != "" {
+			r.give(&lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.out, Text: text})
 		}
 	}
 	r.passCall(d, c.out)
@@ -256,7 +251,8 @@ func (r *reading) readText(f *lathe.Finish) {
 	if r.found > 0 {
 		f.Faults = append(f.Faults[:len(f.Faults):len(f.Faults)], lathe.Fault{Kind: faultTagCall, Count: r.found})
 	}
-	if f.Reason != lathe.FinishLength && f.Reason != lathe.FinishContentFilter && hasCalls(&f.Message) {
+	isCut := f.Reason == lathe.FinishLength || f.Reason == lathe.FinishContentFilter
+	if !isCut && hasCalls(&f.Message) {
 		f.Reason = lathe.FinishToolCalls
 	}
 }

@@ -2,6 +2,7 @@ package transform
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -87,24 +88,29 @@ func (t *tagReader) read(text string) {
 		return
 	}
 	for text != "" {
-		n := strings.IndexByte(text, '>') + 1
-		if n == 0 {
-			n = len(text)
-		}
-		afterCall := t.calls > 0
-		if t.inside {
-			n = t.bodyPiece(text)
-		} else {
-			t.piece(text[:n])
-		}
+		before := t.calls
+		n := t.readPiece(text)
 		switch {
-		case afterCall && len(t.stored) <= maxBuffered: // beyond that limit it is never returned
+		case before > 0 && len(t.stored) <= maxBuffered: // beyond that limit it is never returned
 			t.stored = append(t.stored, text[:n]...)
-		case !afterCall && t.calls > 0:
+		case before == 0 && t.calls > 0:
 			t.stored = append(t.stored, t.body...)
 		}
 		text = text[n:]
 	}
+}
+
+// readPiece reads the beginning of text, inside or outside of a tag, and returns its length in bytes.
+func (t *tagReader) readPiece(text string) int {
+	if t.inside {
+		return t.bodyPiece(text)
+	}
+	n := strings.IndexByte(text, '>') + 1
+	if n == 0 {
+		n = len(text)
+	}
+	t.piece(text[:n])
+	return n
 }
 
 // piece reads text between tags. text ends with its first > if it has one, so that an opening tag can only be at its end.
@@ -170,7 +176,7 @@ func (t *tagReader) bodyPiece(text string) int {
 	for i := range len(text) {
 		mark := t.state.next(text[i], t.body)
 		t.total++
-		if t.over && len(t.body) >= t.max {
+		if t.over && len(t.body) >= t.max { // only its end is compared with a closing tag
 			t.body = append(t.body[:0], t.body[len(t.body)-len(tagClose):]...)
 		}
 		t.body = append(t.body, text[i])
@@ -180,16 +186,13 @@ func (t *tagReader) bodyPiece(text string) int {
 				t.giveBad(text[:i+1])
 				t.emitFailure(lathe.CodePayloadTooLarge, "")
 			} else {
-				t.end()
+				inner := strings.TrimSuffix(string(t.body[len(tagOpen):]), tagClose)
+				t.end(inner, lathe.CodePayloadParseError)
 			}
 			t.leave()
 			return i + 1
-		case mark == bodyBegins && !t.over: // a second tag begins: the text from the first one on was no call
-			t.body = t.body[:len(t.body)-len(tagOpen)]
-			t.total -= len(tagOpen)
-			t.fail(lathe.CodePayloadParseError)
-			t.body = append(t.body[:0], tagOpen...)
-			t.total, t.state = len(tagOpen), bodyScan{}
+		case mark == bodyBegins && !t.over:
+			t.beginAgain()
 		case !t.over && len(t.body) > t.max+len(tagOpen)+len(tagClose):
 			t.giveBad(string(t.body))
 			t.excerpt = t.head()
@@ -203,21 +206,28 @@ func (t *tagReader) bodyPiece(text string) int {
 	return len(text)
 }
 
+// beginAgain begins the body at a second opening tag: the text from the first one on was no call.
+func (t *tagReader) beginAgain() {
+	t.body = t.body[:len(t.body)-len(tagOpen)]
+	t.total -= len(tagOpen)
+	t.fail(lathe.CodePayloadParseError)
+	t.body = append(t.body[:0], tagOpen...)
+	t.total, t.state = len(tagOpen), bodyScan{}
+}
+
 func (t *tagReader) leave() {
 	t.inside = false
 	t.restart()
 }
 
-// end reads the body once its closing tag has been received: it emits its calls or, if the body cannot be read, a failure.
-func (t *tagReader) end() {
-	inner := string(t.body[len(tagOpen):])
-	inner = strings.TrimSuffix(inner, tagClose)
+// end reads inner, the body without its tags: it emits its calls or, if inner cannot be read, a failure with code.
+func (t *tagReader) end(inner string, code lathe.Code) {
 	calls, ok := readCalls(inner, t.tools, t.max)
-	if !ok {
-		t.fail(lathe.CodePayloadParseError)
-		return
+	if ok {
+		t.emitCalls(calls)
+	} else {
+		t.fail(code)
 	}
-	t.emitCalls(calls)
 }
 
 func (t *tagReader) emitCalls(calls []tagCall) {
@@ -226,7 +236,7 @@ func (t *tagReader) emitCalls(calls []tagCall) {
 		c := &calls[i]
 		t.calls++
 		t.dialect = c.dialect
-		t.emit(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: cmp.Or(c.id, tagCallID(t.calls)), Name: c.name})
+		t.emit(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: cmp.Or(c.id, "tag_call_"+strconv.Itoa(t.calls)), Name: c.name})
 		if c.args != "" {
 			t.emit(&lathe.Delta{Kind: lathe.DeltaCallArgs, Text: c.args})
 		}
@@ -265,12 +275,10 @@ func (t *tagReader) flush() {
 		t.passAll(t.deltas)
 	case t.over:
 		t.emitFailure(lathe.CodePayloadTooLarge, "")
+	case t.state.closed():
+		t.end(string(t.body[len(tagOpen):]), lathe.CodeIncompleteCall)
 	default:
-		if calls, ok := readCalls(string(t.body[len(tagOpen):]), t.tools, t.max); ok && t.state.closed() {
-			t.emitCalls(calls)
-		} else {
-			t.fail(lathe.CodeIncompleteCall)
-		}
+		t.fail(lathe.CodeIncompleteCall)
 	}
 	t.leave()
 	t.gap, t.after = "", false

@@ -56,7 +56,8 @@ func (b *Builder) Err() error { return b.err }
 // Part counts the bytes of a part of a schema before it is read, and reports whether the builder has no error. After 8 MiB (maxRead) it
 // fails with errTooLarge. The size of the grammar does not limit reading, because parts that references repeat share one rule.
 func (b *Builder) Part(size int) bool {
-	if b.read += perPart + size; b.read > maxRead {
+	b.read += perPart + size
+	if b.read > maxRead {
 		b.Fail(errTooLarge)
 	}
 	return b.err == nil
@@ -112,7 +113,8 @@ func (b *Builder) define(name, body string) {
 	if i, ok := b.places[name]; ok { // false after reserve has failed
 		b.rules[i] = body
 	}
-	if b.bytes += len(name) + len(body) + len(" ::= \n"); b.bytes > MaxBytes {
+	b.bytes += len(name) + len(body) + len(" ::= \n")
+	if b.bytes > MaxBytes {
 		b.Fail(errTooLarge)
 	}
 }
@@ -149,32 +151,37 @@ func (b *Builder) Grammar(root string) (string, error) {
 
 // references appends the names of the rules to which an expression refers.
 func references(dst []string, body string) []string {
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case c == '"' || c == '[':
-			end := byte('"')
-			if c == '[' {
-				end = ']'
-			}
-			for i++; i < len(body) && body[i] != end; i++ {
-				if body[i] == '\\' {
-					i++
-				}
-			}
-		case c == '{':
-			for i < len(body) && body[i] != '}' {
-				i++
-			}
+	for body != "" {
+		n := 1
+		switch c := body[0]; {
+		case c == '"':
+			n = literalLen(body, '"')
+		case c == '[':
+			n = literalLen(body, ']')
+		case c == '{': // a number of repetitions
+			n = literalLen(body, '}')
 		case isLetter(c):
-			from := i
-			for i < len(body) && (isLetter(body[i]) || isDigit(body[i])) {
-				i++
+			for n < len(body) && (isLetter(body[n]) || isDigit(body[n])) {
+				n++
 			}
-			dst = append(dst, body[from:i])
-			i--
+			dst = append(dst, body[:n])
 		}
+		body = body[n:]
 	}
 	return dst
+}
+
+// literalLen returns the length of the literal, class or count at the beginning of body, up to end, which a backslash escapes.
+func literalLen(body string, end byte) int {
+	for i := 1; i < len(body); i++ {
+		switch body[i] {
+		case '\\':
+			i++
+		case end:
+			return i + 1
+		}
+	}
+	return len(body)
 }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
@@ -207,7 +214,7 @@ func Literal(text string) string {
 }
 
 // AnyOf returns the expression that matches one of the alternatives. Equal alternatives are written once.
-func AnyOf(alternatives []string) string {
+func AnyOf(alternatives ...string) string {
 	var list []string
 	for _, a := range alternatives {
 		if !slices.Contains(list, a) {

@@ -33,12 +33,12 @@ func integers(least, most int64) (expr string, ok bool) {
 		if most < 0 {
 			from = -most
 		}
-		list = append(list, `"-" `+AnyOf(naturals(from, to)))
+		list = append(list, `"-" `+AnyOf(naturals(from, to)...))
 	}
 	if most >= 0 {
 		list = append(list, naturals(max(least, 0), most)...)
 	}
-	return AnyOf(list), true
+	return AnyOf(list...), true
 }
 
 // naturals returns alternatives that match the numbers from least to most, with 0 ≤ least ≤ most < 10^integerDigits. Each digitRange has
@@ -84,6 +84,8 @@ func digitRange(a, b string) []string {
 	if len(a) == 1 {
 		return []string{with("[" + a + "-" + b + "]")}
 	}
+	// The numbers that begin as a does, those whose first digit is between, and those that begin as b does. If a ends in zeros, or b in
+	// nines, the second part includes the first or the last.
 	first, last := a[0], b[0]
 	var list []string
 	if strings.Trim(a[1:], "0") != "" {

@@ -139,7 +139,7 @@ func (c *compiler) value(schema []byte, path string, depth int) string {
 			c.b.Loosen(path, key)
 		}
 	}
-	return AnyOf(alternatives)
+	return AnyOf(alternatives...)
 }
 
 // typesOf returns the types that a schema names, or to which its other keywords belong; nil if it allows any type.
@@ -163,12 +163,15 @@ func typesOf(schema []byte) (types []string) {
 }
 
 // plain are the keywords that do not restrict values.
-var plain = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$schema", "$id", "$comment", "$defs", "definitions", "$anchor"}
+var plain = strings.Fields(`title description default examples deprecated readOnly writeOnly $schema $id $comment $defs definitions $anchor
+`)
 
 // looseBeside records the keywords of a schema, except plain ones and those in handled, as loosened.
 func (b *Builder) looseBeside(schema []byte, path string, handled ...string) {
 	for key := range rawjson.Members(schema) {
-		if name := rawjson.Text(key); !slices.Contains(plain, name) && !slices.Contains(handled, name) && !strings.HasPrefix(name, "x-") {
+		name := rawjson.Text(key)
+		isPlain := slices.Contains(plain, name) || strings.HasPrefix(name, "x-")
+		if !isPlain && !slices.Contains(handled, name) {
 			b.Loosen(path, name)
 		}
 	}
@@ -271,7 +274,7 @@ func (c *compiler) union(schema []byte, key string, list []byte, path string, de
 		c.b.Fail(fmt.Errorf("%s: no value fits %s", path, key))
 		return Empty
 	}
-	return AnyOf(alternatives)
+	return AnyOf(alternatives...)
 }
 
 // enum returns the expression of the values of an enumeration that have one of the types. It returns "" if none has, as in schemas that
@@ -290,7 +293,7 @@ func (c *compiler) enum(list, types []byte, path string) string {
 		c.b.Fail(fmt.Errorf("%s.enum: more than %d values", path, maxEnum))
 		return Empty
 	}
-	return c.b.Rule("enum", AnyOf(alternatives))
+	return c.b.Rule("enum", AnyOf(alternatives...))
 }
 
 // fits reports whether a value has one of the types.
@@ -341,7 +344,7 @@ func (c *compiler) typed(schema []byte, typ, path string, depth int) string {
 	case "number":
 		return c.number(schema, path)
 	case "boolean":
-		return AnyOf([]string{c.style.True, c.style.False})
+		return AnyOf(c.style.True, c.style.False)
 	case "null":
 		return c.style.Null
 	case "array":
@@ -363,24 +366,25 @@ func (c *compiler) text(schema []byte, path string) string {
 	return c.style.String(c.b, least, most)
 }
 
-// Lengths returns the limits that the keywords min and max set. A negative most means no limit. A limit above maxRepeat is recorded as
+// Lengths returns the limits that the keywords lower and upper set. A negative most means no limit. A limit above maxRepeat is recorded as
 // loosened.
-func (b *Builder) Lengths(schema []byte, min, max, path string) (least, most int) {
+func (b *Builder) Lengths(schema []byte, lower, upper, path string) (least, most int) {
 	most = -1
-	if v := get(schema, min); v != nil {
-		if n, err := strconv.Atoi(string(v)); err == nil && n >= 0 && n <= maxRepeat {
+	if v := get(schema, lower); v != nil {
+		n, err := strconv.Atoi(string(v))
+		if err == nil && n >= 0 && n <= maxRepeat {
 			least = n
 		} else {
-			b.Loosen(path, min)
+			b.Loosen(path, lower)
 		}
 	}
-	if v := get(schema, max); v != nil {
+	if v := get(schema, upper); v != nil {
 		n, err := strconv.Atoi(string(v))
 		switch {
 		case err != nil || n > maxRepeat:
-			b.Loosen(path, max)
+			b.Loosen(path, upper)
 		case n < least:
-			b.Fail(fmt.Errorf("%s: %s is below %s", path, max, min))
+			b.Fail(fmt.Errorf("%s: %s is below %s", path, upper, lower))
 		default:
 			most = n
 		}
@@ -473,7 +477,7 @@ func (c *compiler) list(schema []byte, path string, depth int) string {
 	}
 	list := Sequence(`"["`, ws, item, Repeat(Sequence(ws, `","`, ws, item), max(least-1, 0), most), ws, `"]"`)
 	if least == 0 {
-		list = AnyOf([]string{empty, list})
+		list = AnyOf(empty, list)
 	}
 	return c.b.Rule("list", list)
 }
@@ -497,10 +501,9 @@ func (c *compiler) object(schema []byte, path string, depth int) string {
 		list[i] = Member{Required: m.Required, Expr: c.b.Rule("member", Sequence(Literal(c.style.Key(m.Name)), ws, `":"`, ws, c.value(m.Schema, path+"."+rawjson.Text(m.Name), depth+1)))}
 	}
 	inner := c.b.Separated(list, Sequence(ws, `","`, ws))
-	if optional := !slices.ContainsFunc(members, func(m Property) bool { return m.Required }); optional {
-		inner = Optional(Sequence(inner, ws))
-	} else {
-		inner = Sequence(inner, ws)
+	inner = Sequence(inner, ws)
+	if !slices.ContainsFunc(members, func(m Property) bool { return m.Required }) {
+		inner = Optional(inner)
 	}
 	return c.b.Rule("object", Sequence(`"{"`, ws, inner, `"}"`))
 }
@@ -515,12 +518,12 @@ func (c *compiler) dictionary(value string) string {
 // any returns the expression of a value without a schema.
 func (c *compiler) any(path string) string {
 	c.b.Loosen(path, "any")
-	scalar := AnyOf([]string{c.style.String(c.b, 0, -1), c.number(nil, path), c.style.True, c.style.False, c.style.Null})
+	scalar := AnyOf(c.style.String(c.b, 0, -1), c.number(nil, path), c.style.True, c.style.False, c.style.Null)
 	value := c.b.Rule("value", scalar)
 	ws := c.space()
 	for range anyDepth - 1 {
 		list := Sequence(`"["`, ws, Optional(Sequence(value, Repeat(Sequence(ws, `","`, ws, value), 0, -1), ws)), `"]"`)
-		value = c.b.Rule("value", AnyOf([]string{scalar, list, c.dictionary(value)}))
+		value = c.b.Rule("value", AnyOf(scalar, list, c.dictionary(value)))
 	}
 	return value
 }
@@ -593,7 +596,7 @@ func (b *Builder) Separated(members []Member, separator string) string {
 	for i, m := range slices.Backward(members) {
 		begin := Sequence(m.Expr, rest[i+1])
 		if !m.Required && first != "" {
-			begin = AnyOf([]string{begin, first})
+			begin = AnyOf(begin, first)
 		}
 		first = b.Rule("first", begin)
 	}

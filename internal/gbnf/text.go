@@ -60,6 +60,18 @@ func (a *automaton) heads(state string) []rune {
 	return out
 }
 
+// continuing returns the characters that continue a mark which state begins.
+func (a *automaton) continuing(state string) (heads []rune) {
+	for _, m := range a.marks {
+		rest, ok := strings.CutPrefix(m, state)
+		head, _ := utf8.DecodeRuneInString(rest)
+		if ok && !slices.Contains(heads, head) {
+			heads = append(heads, head)
+		}
+	}
+	return heads
+}
+
 // TextWithout returns the expression that matches any text, including the empty one, that contains none of the marks, and no NUL.
 func (b *Builder) TextWithout(marks []string) string {
 	key := "text\x00" + strings.Join(marks, "\x00")
@@ -116,16 +128,11 @@ func (b *Builder) Lines(marks []string, ended bool) string {
 		if i == 0 && ended {
 			alternatives = append(alternatives, Empty)
 		}
-		var heads []rune // the characters that continue a mark
-		for _, m := range marks {
-			rest, ok := strings.CutPrefix(m, state)
-			head, _ := utf8.DecodeRuneInString(rest)
-			if !ok || slices.Contains(heads, head) {
-				continue
-			}
-			heads = append(heads, head)
+		heads := a.continuing(state)
+		for _, head := range heads {
 			next := state + string(head)
-			if to, known := a.places[next]; known && !slices.Contains(marks, next) {
+			to, known := a.places[next]
+			if known && !slices.Contains(marks, next) {
 				alternatives = append(alternatives, Literal(string(head))+" "+names[to])
 			}
 		}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -18,10 +19,7 @@ func AppendAnswer(dst []byte, codec Served, a *Answer) []byte {
 	head := a.AnswerHead
 	head.Whole = true
 	w := codec.NewWriter(&head)
-	f := a.Finish
-	if f == nil {
-		f = &lathe.Finish{}
-	}
+	f := cmp.Or(a.Finish, &lathe.Finish{})
 	dst = w.AppendStart(dst)
 	for d := range Deltas(&f.Message) {
 		dst = w.AppendDelta(dst, d)

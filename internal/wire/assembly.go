@@ -51,7 +51,8 @@ func (a *Assembly) Damage(kind string) {
 
 // Grow adds n bytes to the size of the answer. If the size exceeds MaxBytes, Err is set to [ErrTooManyBytes].
 func (a *Assembly) Grow(n int) {
-	if a.size += n; a.size > a.Opts.MaxBytes && a.Err == nil {
+	a.size += n
+	if a.size > a.Opts.MaxBytes && a.Err == nil {
 		a.Err = ErrTooManyBytes
 	}
 }

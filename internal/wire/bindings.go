@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"sync"
 
@@ -111,37 +112,48 @@ func (h *PrefixHash) Add(pieces ...[]byte) {
 
 // tokens appends the tokens of JSON text to buf, except for members named cache_control.
 func (h *PrefixHash) tokens(text []byte) {
-	for i := 0; i < len(text); {
-		end := i + 1
-		switch c := text[i]; c {
+	for len(text) > 0 {
+		n := 1
+		switch text[0] {
 		case ' ', '\n', '\r', '\t', ',', ':':
-			i = end
+			text = text[1:]
 			continue
-		case '{', '}', '[', ']':
+		case '{', '}', '[', ']': // one byte
 		case '"':
-			var err error
-			if end, err = rawjson.Scan(text, i); err != nil {
-				end = len(text)
-			}
-			if string(text[i:end]) != `"cache_control"` {
-				break
-			}
-			if at := rawjson.SkipSpace(text, end); at < len(text) && text[at] == ':' { // a member, not a string value
-				if at, err = rawjson.Scan(text, rawjson.SkipSpace(text, at+1)); err != nil {
-					at = len(text)
-				}
-				i = at
+			n = valueLen(text)
+			rest, isMember := cutCacheControl(text[:n], text[n:])
+			if isMember {
+				text = rest
 				continue
 			}
 		default:
-			for end < len(text) && !isDelimiter(text[end]) {
-				end++
+			for n < len(text) && !isDelimiter(text[n]) {
+				n++
 			}
 			h.buf = append(h.buf, ' ') // separates numbers, which have no delimiter of their own
 		}
-		h.buf = append(h.buf, text[i:end]...)
-		i = end
+		h.buf = append(h.buf, text[:n]...)
+		text = text[n:]
 	}
+}
+
+// cutCacheControl returns the text after a member named cache_control. after follows the string name, which may also be a value.
+func cutCacheControl(name, after []byte) (rest []byte, isMember bool) {
+	text := after[rawjson.SkipSpace(after, 0):]
+	if string(name) != `"cache_control"` || !bytes.HasPrefix(text, []byte(":")) {
+		return nil, false
+	}
+	text = text[rawjson.SkipSpace(text, 1):]
+	return text[valueLen(text):], true
+}
+
+// valueLen returns the length of the JSON value at the beginning of text, that of text if it is not valid.
+func valueLen(text []byte) int {
+	end, err := rawjson.Scan(text, 0)
+	if err != nil {
+		return len(text)
+	}
+	return end
 }
 
 func isDelimiter(c byte) bool {

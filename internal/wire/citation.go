@@ -26,15 +26,20 @@ func Citations(d *lathe.Delta, to lathe.Wire, before int) (list []json.RawMessag
 	from := cmp.Or(lathe.Wire(d.Name), lathe.WireOpenAIChat)
 	text := []rune(t.Text)
 	for _, m := range t.Extra {
-		if m.Name != annotations && m.Name != citations || rawjson.Kind(m.Value) != '[' {
+		isList := m.Name == annotations || m.Name == citations
+		if !isList || rawjson.Kind(m.Value) != '[' {
 			continue
 		}
 		for el := range rawjson.Elements(m.Value) {
-			switch page, ok := readPage(el, len(text)); {
-			case rawjson.Kind(el) != '{':
-			case from == to:
+			if rawjson.Kind(el) != '{' {
+				continue
+			}
+			if from == to {
 				list = append(list, shifted(rawjson.AppendCompact(nil, el), before))
-			case ok:
+				continue
+			}
+			page, ok := readPage(el, len(text))
+			if ok {
 				list = append(list, json.RawMessage(page.append(nil, to, text, before)))
 			}
 		}

@@ -74,14 +74,47 @@ func (f *Fit) Check(msgs []lathe.Message) *ContentError {
 			continue
 		}
 		for j, p := range m.Parts {
-			isSent := f.Codec.HasForm(m, p) || isDocument(m, p) || changesRequest(p)
-			mayMark := m.Role != lathe.RoleAssistant || hasContent(m, p)
-			if !isSent && mayMark {
+			if f.treatment(m, p) == replaced {
 				return &ContentError{Message: i, Part: j, Type: typeOf(p), Wire: f.Codec.Wire()}
 			}
 		}
 	}
 	return nil
+}
+
+// A treatment is what becomes of a part.
+type treatment uint8
+
+const (
+	unchanged     treatment = iota // the wire has a form for it
+	textDocument                   // sent as text
+	requestChange                  // read by the codecs as members of the request
+	replaced                       // by the marker
+	omitted
+)
+
+// treatment returns what becomes of part p of m, unless m has nothing else.
+func (f *Fit) treatment(m *lathe.Message, p lathe.Part) treatment {
+	switch {
+	case f.Codec.HasForm(m, p):
+		return unchanged
+	case isDocument(m, p):
+		return textDocument
+	case changesRequest(p):
+		return requestChange
+	case f.Drop || !mayMark(m, p):
+		return omitted
+	}
+	return replaced
+}
+
+// mayMark reports whether the marker may replace part p of m: it is content for the model, and not a record of an action of a vendor's server.
+func mayMark(m *lathe.Message, p lathe.Part) bool {
+	o, isOpaque := p.(lathe.Opaque)
+	if m.Role != lathe.RoleAssistant || !isOpaque {
+		return true
+	}
+	return m.Wire == lathe.WireResponses && !hostedItems.Has(rawjson.TextAt(o.JSON, "type"))
 }
 
 // newest returns the index of the first message after the last answer, which is the last assistant message with a part that is not opaque.
@@ -110,27 +143,24 @@ func (f *Fit) Message(m *lathe.Message, at int, dropped []string) (lathe.Message
 	sent := false // some part is sent
 	spare := -1   // index of the first part that becomes a marker if nothing else is sent
 	for j, p := range m.Parts {
-		mayMark := m.Role != lathe.RoleAssistant || hasContent(m, p)
-		switch {
-		case f.Codec.HasForm(m, p):
+		switch f.treatment(m, p) {
+		case unchanged:
 			sent = sent || f.isSent(m, p)
-			continue
-		case isDocument(m, p):
+		case textDocument:
 			text, _ := destination.DocumentText(m.Wire, p)
 			parts[j], sent = lathe.Text{Text: text}, true
-			continue
-		case changesRequest(p):
+		case requestChange:
 			parts[j] = lathe.Text{}
-			continue
-		case mayMark && !f.Drop:
+		case replaced:
 			parts[j], sent = lathe.Text{Text: f.marker(p)}, true
-		default:
+			dropped = appendPath(dropped, at, j)
+		case omitted:
 			parts[j] = lathe.Text{}
-			if mayMark && spare < 0 {
+			dropped = appendPath(dropped, at, j)
+			if spare < 0 && mayMark(m, p) {
 				spare = j
 			}
 		}
-		dropped = appendPath(dropped, at, j)
 	}
 	if !sent && spare >= 0 {
 		parts[spare], sent = lathe.Text{Text: f.marker(m.Parts[spare])}, true
@@ -205,16 +235,10 @@ func (f *Fit) isSent(m *lathe.Message, p lathe.Part) bool {
 	return true
 }
 
-// hasContent reports whether a part of an answer has content for the model. Only records of the actions of a vendor's server have none.
-func hasContent(m *lathe.Message, p lathe.Part) bool {
-	o, ok := p.(lathe.Opaque)
-	return !ok || m.Wire == lathe.WireResponses && !hostedItems.Has(rawjson.TextAt(o.JSON, "type"))
-}
-
 // hostedItems are the items of Responses that record actions of a vendor's server, and references. The answer after them contains the
 // results of the actions.
-var hostedItems = rawjson.NewNames("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
-	"mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "item_reference", "message", "program", "program_output")
+var hostedItems = rawjson.NewNames(strings.Fields(`web_search_call file_search_call code_interpreter_call image_generation_call mcp_call mcp_list_tools
+	mcp_approval_request tool_search_call tool_search_output item_reference message program program_output`)...)
 
 // changesRequest reports whether a part only declares tools or changes settings. The codecs read such parts as members of the request.
 func changesRequest(p lathe.Part) bool {
@@ -254,7 +278,8 @@ func typeOf(p lathe.Part) string {
 	typ, raw := "", []byte(nil)
 	switch p := p.(type) {
 	case lathe.Blob:
-		if typ, raw = p.MediaType, p.Raw; typ == "" && p.URL != "" {
+		typ, raw = p.MediaType, p.Raw
+		if typ == "" && p.URL != "" {
 			typ = "image"
 		}
 		if typ != "" && len(p.Data) == 0 {

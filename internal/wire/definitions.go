@@ -61,18 +61,17 @@ type sharedList struct {
 func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ JSON, dropped []string) {
 	var kept []sharedList
 	if d != nil {
-		if p := d.lists.Load(); p != nil {
-			kept = *p
+		if lists := d.lists.Load(); lists != nil {
+			kept = *lists
 		}
 	}
-	for i := range kept {
-		if l := &kept[i]; l.form == form && slices.Equal(l.tools, tools) {
-			if shared == nil {
-				return dst.Raw(l.text), l.dropped
-			}
-			*shared = Shared{len(dst), l.text}
-			return dst, l.dropped
-		}
+	at := slices.IndexFunc(kept, func(l sharedList) bool { return l.form == form && slices.Equal(l.tools, tools) })
+	switch {
+	case at >= 0 && shared == nil:
+		return dst.Raw(kept[at].text), kept[at].dropped
+	case at >= 0:
+		*shared = Shared{len(dst), kept[at].text}
+		return dst, kept[at].dropped
 	}
 	start := len(dst)
 	for i, t := range tools {
@@ -84,24 +83,35 @@ func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, 
 			}
 		}
 	}
-	size := len(dst) - start
-	if d == nil || size < minShared || size > maxDefinitionsBytes || slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return !keeps(t) }) {
-		return dst, dropped
+	if d != nil {
+		d.store(kept, sharedList{tools, form, dst[start:], slices.Clip(dropped)})
 	}
-	next := []sharedList{{slices.Clone(tools), form, slices.Clone(dst[start:]), slices.Clip(dropped)}}
+	return dst, dropped
+}
+
+// store stores a copy of list before the lists in kept, in place of the oldest, if its size is within the limits and all its tools may be
+// cached. Of two lists stored at the same time, one may be lost; it is encoded again.
+func (d *Definitions) store(kept []sharedList, list sharedList) {
+	size := len(list.text)
+	if size < minShared || size > maxDefinitionsBytes || slices.ContainsFunc(list.tools, isUncacheable) {
+		return
+	}
+	list.tools, list.text = slices.Clone(list.tools), slices.Clone(list.text)
+	next := []sharedList{list}
 	for _, l := range kept {
-		if size += len(l.text); size > maxDefinitionsBytes || len(next) == maxShared {
+		size += len(l.text)
+		if size > maxDefinitionsBytes || len(next) == maxShared {
 			break
 		}
 		next = append(next, l)
 	}
-	d.lists.Store(&next) // of two lists stored at the same time, one may be lost; it is encoded again
-	return dst, dropped
+	d.lists.Store(&next)
 }
 
-// keeps reports whether the definition of a tool may be cached: it is one of the server's own. A disallowed tool is a copy for one request.
-func keeps(t *lathe.ToolSpec) bool {
-	return t.Owner == lathe.OwnerServer && t.Wire == "" && !t.Disallowed
+// isUncacheable reports whether the definition of a tool must not be cached: it is not one of the server's own, or a disallowed tool, which
+// is a copy for one request.
+func isUncacheable(t *lathe.ToolSpec) bool {
+	return t.Owner != lathe.OwnerServer || t.Wire != "" || t.Disallowed
 }
 
 // Allowed returns the names of the tools that the model may call if some of the tools are disallowed, else nil.

@@ -316,10 +316,8 @@ func Parsed[T any](o Object, name string, parse func(v []byte) (x T, must string
 // OptBool returns a member that must be true or false; nil if it is absent.
 func (o Object) OptBool(name string) *bool {
 	return Parsed(o, name, func(v []byte) (bool, string) {
-		if s := string(v); s != "true" && s != "false" {
-			return false, "Must be true or false."
-		}
-		return string(v) == "true", ""
+		isTrue := string(v) == "true"
+		return isTrue, unless(isTrue || string(v) == "false", "Must be true or false.")
 	})
 }
 

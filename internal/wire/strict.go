@@ -39,8 +39,8 @@ type StrictRules struct {
 // StrictOpenAI are the rules of chat completions and Responses.
 var StrictOpenAI = StrictRules{RequireAll: true, Keeps: func(keyword string, _ []byte) bool { return openAIKeywords.Has(keyword) }}
 
-var openAIKeywords = rawjson.NewNames("pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-	"multipleOf", "minItems", "maxItems")
+var openAIKeywords = rawjson.NewNames(strings.Fields(`pattern format minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems
+`)...)
 
 // maxStrictChanges bounds the listed changes of one schema.
 const maxStrictChanges = 64
@@ -60,7 +60,7 @@ type StrictSchema struct {
 // necessary, the result is the schema itself. Levels beyond [rawjson.DefaultMaxDepth] are copied and count as a misfit.
 func (r *StrictRules) Strict(schema []byte) StrictSchema {
 	s := stricter{rules: r}
-	out := s.append(make([]byte, 0, len(schema)+len(schema)/4), schema, "", rawjson.DefaultMaxDepth)
+	out := s.appendSchema(make([]byte, 0, len(schema)+len(schema)/4), schema, "", rawjson.DefaultMaxDepth)
 	if len(s.Changes) > 0 {
 		s.Schema = out
 	} else {
@@ -84,8 +84,9 @@ func (r *StrictRules) StrictArguments(schema []byte) (s StrictSchema, ok bool) {
 }
 
 // typed are the keywords that restrict the type of a value. A schema with none of them allows every value, which no strict form expresses.
-var typed = []string{"type", "anyOf", "oneOf", "allOf", "enum", "const", "$ref", "properties"}
+var typed = strings.Fields("type anyOf oneOf allOf enum const $ref properties")
 
+// A stricter reduces one schema and collects what it changes.
 type stricter struct {
 	rules *StrictRules
 	StrictSchema
@@ -103,7 +104,8 @@ func (s *stricter) misfit(path, keyword string) {
 	}
 }
 
-func (s *stricter) append(dst JSON, schema []byte, path string, depth int) JSON {
+// appendSchema appends the strict form of the schema at path. depth is the number of levels that are still read.
+func (s *stricter) appendSchema(dst JSON, schema []byte, path string, depth int) JSON {
 	if rawjson.Kind(schema) != '{' || depth == 0 {
 		s.misfit(path, "")
 		return dst.Raw(schema)
@@ -111,88 +113,105 @@ func (s *stricter) append(dst JSON, schema []byte, path string, depth int) JSON 
 	if !slices.ContainsFunc(typed, func(keyword string) bool { return has(schema, keyword) }) {
 		s.misfit(path, "type")
 	}
-	isObject, open := s.checkObject(schema, path)
-	var notes []string
-	note := func(keyword string, v []byte) {
-		s.changed(path, keyword)
-		notes = append(notes, keyword+": "+string(rawjson.AppendCompact(nil, v)))
-	}
+	isObject, isOpen := s.checkObject(schema, path)
+	l := strictLevel{stricter: s, schema: schema, path: path, depth: depth}
 	dst = dst.Lit("{")
-	description, described := "", false
 	for key, v := range rawjson.Members(schema) {
-		name := rawjson.Text(key)
-		switch name {
-		case "description":
-			description, described = rawjson.Text(v), true
-		case "type", "enum", "const", "title", "required", "$ref", "default":
-			dst = dst.Val(name, v)
-		case "anyOf", "oneOf", "allOf":
-			to := name
-			if name == "oneOf" {
-				if to = "anyOf"; has(schema, to) {
-					note(name, v)
-					continue
-				}
-				s.changed(path, name)
-			}
-			if name == "allOf" && !s.rules.AllOf {
-				s.misfit(path, name)
-			}
-			dst = dst.Arr(to)
-			for el := range rawjson.Elements(v) {
-				dst = s.append(dst.Next(), el, path+"."+name, depth-1)
-			}
-			dst = dst.Lit("]")
-		case "properties", "$defs", "definitions":
-			dst = dst.Obj(name)
-			for k, el := range rawjson.Members(v) {
-				dst = dst.Next().Raw(k).Lit(":")
-				dst = s.append(dst, el, path+"."+name+"."+rawjson.Text(k), depth-1)
-			}
-			dst = dst.Lit("}")
-		case "items":
-			dst = s.append(dst.Key(name), v, path+"."+name, depth-1)
-		case "additionalProperties":
-			if string(v) != "false" {
-				note(name, v)
-			}
-		case "patternProperties", "prefixItems", "$anchor", "$dynamicRef", "$dynamicAnchor":
-			s.misfit(path, name)
-			note(name, v)
-		case "$schema", "$id", "$comment":
-		default:
-			if !s.rules.Keeps(name, v) {
-				note(name, v)
-				continue
-			}
-			dst = dst.Val(name, v)
-		}
+		dst = l.appendKeyword(dst, rawjson.Text(key), v)
 	}
 	if isObject {
-		if open {
+		if isOpen {
 			s.changed(path, "additionalProperties")
 		}
 		dst = dst.Key("additionalProperties").Lit("false")
 	}
-	if len(notes) > 0 {
+	description := rawjson.Text(l.description)
+	if len(l.notes) > 0 {
 		if description != "" {
 			description += "\n\n"
 		}
-		description += "{" + strings.Join(notes, ", ") + "}"
+		description += "{" + strings.Join(l.notes, ", ") + "}"
 	}
-	if description != "" || described {
+	if description != "" || l.description != nil {
 		dst = dst.Str("description", description)
 	}
 	return dst.Lit("}")
 }
 
+// A strictLevel is one schema of the tree, without the schemas in it, while its strict form is written.
+type strictLevel struct {
+	*stricter
+	schema      []byte
+	path        string
+	depth       int
+	description []byte   // the value of the keyword; nil: none
+	notes       []string // the removed keywords with their values, which are added to the description
+}
+
+// note removes a keyword.
+func (l *strictLevel) note(keyword string, v []byte) {
+	l.changed(l.path, keyword)
+	l.notes = append(l.notes, keyword+": "+rawjson.CompactText(v))
+}
+
+// appendKeyword appends the strict form of one keyword, or removes it.
+func (l *strictLevel) appendKeyword(dst JSON, keyword string, v []byte) JSON {
+	switch keyword {
+	case "description":
+		l.description = v
+	case "type", "enum", "const", "title", "required", "$ref", "default":
+		return dst.Val(keyword, v)
+	case "anyOf", "allOf":
+		if keyword == "allOf" && !l.rules.AllOf {
+			l.misfit(l.path, keyword)
+		}
+		return l.appendList(dst.Arr(keyword), keyword, v)
+	case "oneOf": // becomes anyOf
+		if !has(l.schema, "anyOf") {
+			l.changed(l.path, keyword)
+			return l.appendList(dst.Arr("anyOf"), keyword, v)
+		}
+		l.note(keyword, v)
+	case "properties", "$defs", "definitions":
+		dst = dst.Obj(keyword)
+		for name, el := range rawjson.Members(v) {
+			dst = dst.Next().Raw(name).Lit(":")
+			dst = l.appendSchema(dst, el, l.path+"."+keyword+"."+rawjson.Text(name), l.depth-1)
+		}
+		return dst.Lit("}")
+	case "items":
+		return l.appendSchema(dst.Key(keyword), v, l.path+"."+keyword, l.depth-1)
+	case "additionalProperties": // written after the other keywords
+		if string(v) != "false" {
+			l.note(keyword, v)
+		}
+	case "patternProperties", "prefixItems", "$anchor", "$dynamicRef", "$dynamicAnchor":
+		l.misfit(l.path, keyword)
+		l.note(keyword, v)
+	case "$schema", "$id", "$comment": // left out, because they restrict nothing
+	default:
+		if l.rules.Keeps(keyword, v) {
+			return dst.Val(keyword, v)
+		}
+		l.note(keyword, v)
+	}
+	return dst
+}
+
+// appendList appends the elements and the end of a list of schemas, which is the value of a keyword.
+func (l *strictLevel) appendList(dst JSON, keyword string, list []byte) JSON {
+	for el := range rawjson.Elements(list) {
+		dst = l.appendSchema(dst.Next(), el, l.path+"."+keyword, l.depth-1)
+	}
+	return dst.Lit("]")
+}
+
 // checkObject reports whether a schema is that of an object, and whether it lacks additionalProperties. It records a misfit for an object
 // with arbitrary properties, and for optional properties if all must be required.
-func (s *stricter) checkObject(schema []byte, path string) (isObject, open bool) {
+func (s *stricter) checkObject(schema []byte, path string) (isObject, isOpen bool) {
 	typ := rawjson.At(schema, "type")
 	properties := rawjson.At(schema, "properties")
 	additional := rawjson.At(schema, "additionalProperties")
-	closed := additional != nil
 	isObject = string(typ) == `"object"` || properties != nil || string(additional) == "false"
 	if !isObject {
 		if rawjson.Kind(typ) == '[' && strings.Contains(string(typ), `"object"`) {
@@ -200,7 +219,10 @@ func (s *stricter) checkObject(schema []byte, path string) (isObject, open bool)
 		}
 		return false, false
 	}
-	if rawjson.Kind(additional) == '{' || len(properties) <= len("{}") && (string(additional) == "true" || path != "" && !closed) {
+	isOpen = additional == nil
+	declaresNone := len(properties) <= len("{}")
+	allowsAny := string(additional) == "true" || isOpen && path != "" // the arguments of a tool may be empty
+	if rawjson.Kind(additional) == '{' || declaresNone && allowsAny {
 		s.misfit(path, "additionalProperties")
 	}
 	if s.rules.RequireAll {
@@ -214,7 +236,7 @@ func (s *stricter) checkObject(schema []byte, path string) (isObject, open bool)
 			}
 		}
 	}
-	return true, !closed
+	return true, isOpen
 }
 
 func has(schema []byte, key string) bool { return rawjson.At(schema, key) != nil }

@@ -95,7 +95,8 @@ func last(members []lathe.Member, except func(name string) bool) (kept []lathe.M
 		at[m.Name] = i
 	}
 	for i, m := range members {
-		if len(m.Value) > 0 && at[m.Name] == i && (except == nil || !except(m.Name)) {
+		isExcluded := except != nil && except(m.Name)
+		if len(m.Value) > 0 && at[m.Name] == i && !isExcluded {
 			kept = append(kept, m)
 		}
 	}
@@ -119,11 +120,11 @@ func Named(members []lathe.Member, name string) bool {
 
 // BlobNote returns the text that replaces, in a tool result, a blob that the wire cannot send: its type and size.
 func BlobNote(b *lathe.Blob) string {
-	media := cmp.Or(b.MediaType, "file")
-	if len(b.Data) == 0 {
-		return fmt.Sprintf("[%.100s: not sent, because the API of the model has no form for it]", media)
+	size := ""
+	if len(b.Data) > 0 {
+		size = fmt.Sprintf(", %d bytes", len(b.Data))
 	}
-	return fmt.Sprintf("[%.100s, %d bytes: not sent, because the API of the model has no form for it]", media, len(b.Data))
+	return fmt.Sprintf("[%.100s%s: not sent, because the API of the model has no form for it]", cmp.Or(b.MediaType, "file"), size)
 }
 
 // sendable are the limits of arguments in a request. They are above all limits for calls that are executed, and below the depth that
@@ -165,8 +166,10 @@ func SentText(arguments string) string {
 func ReadArguments(arguments []byte) (object, cut bool) {
 	start := rawjson.SkipSpace(arguments, 0)
 	end, err := rawjson.Scan(arguments, start)
-	if bad := (*rawjson.SyntaxError)(nil); errors.As(err, &bad) {
+	var bad *rawjson.SyntaxError
+	if errors.As(err, &bad) {
 		return false, bad.Kind == rawjson.KindEnd
 	}
-	return rawjson.Kind(arguments[start:]) == '{' && rawjson.SkipSpace(arguments, end) == len(arguments), false
+	isWhole := rawjson.SkipSpace(arguments, end) == len(arguments)
+	return isWhole && rawjson.Kind(arguments[start:]) == '{', false
 }

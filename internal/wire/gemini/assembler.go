@@ -51,11 +51,7 @@ func (a *Assembler) Finished() bool { return a.finish != "" }
 func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.Delta, error) {
 	a.Out = dst
 	data = bytes.TrimSpace(data)
-	switch {
-	case a.Err != nil || len(data) == 0 || !a.acceptable(data):
-	case data[0] != '{':
-		a.Damage(faultBadLine)
-	default:
+	if a.Err == nil && len(data) > 0 && a.check(data) {
 		a.take(data)
 	}
 	return a.Take(), a.Err
@@ -64,18 +60,22 @@ func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.De
 // answerLimits limit the JSON of an event.
 var answerLimits = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
 
-// acceptable reports whether data can be parsed. If an event is not JSON, data was lost, and the answer is incomplete whatever follows.
-func (a *Assembler) acceptable(data []byte) bool {
-	if rawjson.Check(data, answerLimits) == nil {
-		return true
+// check counts what is wrong with the JSON of an event. It returns false if the event cannot be read. If it is not JSON, data was lost, and
+// the answer is incomplete, whatever follows.
+func (a *Assembler) check(data []byte) bool {
+	if rawjson.Check(data, answerLimits) != nil {
+		end, err := rawjson.Scan(data, 0)
+		if err != nil || len(bytes.TrimSpace(data[end:])) > 0 {
+			a.Damage(faultBadLine)
+			a.broken = string(data) != "[DONE]"
+			return false
+		}
+		a.Damage(faultDuplicate)
 	}
-	end, err := rawjson.Scan(data, 0)
-	if err != nil || len(bytes.TrimSpace(data[end:])) > 0 {
+	if data[0] != '{' {
 		a.Damage(faultBadLine)
-		a.broken = string(data) != "[DONE]"
 		return false
 	}
-	a.Damage(faultDuplicate)
 	return true
 }
 
@@ -114,7 +114,8 @@ func (a *Assembler) take(obj []byte) {
 	}
 	position := 0
 	for c := range rawjson.Elements(candidates) {
-		if a.takeCandidate(c, position); a.Err != nil {
+		a.takeCandidate(c, position)
+		if a.Err != nil {
 			return
 		}
 		position++
@@ -152,7 +153,8 @@ func (a *Assembler) takeCandidate(candidate []byte, position int) {
 		return
 	}
 	for part := range rawjson.Elements(parts) {
-		if a.takePart(part); a.Err != nil {
+		a.takePart(part)
+		if a.Err != nil {
 			return
 		}
 	}
@@ -182,8 +184,9 @@ func (a *Assembler) takePart(part []byte) {
 	for _, m := range p.rest {
 		a.Grow(len(m.Name) + len(m.Value))
 	}
+	hasText := p.data == "text" || p.data == "" && len(p.rest) == 0 // a part with only a signature counts as an empty text
 	switch {
-	case p.data == "text", p.data == "" && len(p.rest) == 0:
+	case hasText:
 		a.addText(&p)
 		return
 	case p.data == "functionCall":

@@ -55,19 +55,7 @@ func (a *Assembler) takeCall(p *rawPart) {
 		a.Damage(faultArgsNotText)
 		a.cutPartial()
 	}
-	if c.name == "" && c.args == nil && c.pieces == nil && c.id == "" {
-		a.Damage(faultUnknownContent)
-		return
-	}
-	if c.name == "" {
-		a.Damage(faultNameMissing)
-	}
-	if isRepeated(a, &c) {
-		a.Damage(faultIDDuplicate)
-		return
-	}
-	if a.calls >= a.Opts.MaxCalls {
-		a.Err = wire.ErrTooManyCalls
+	if !a.acceptCall(&c) {
 		return
 	}
 	a.close()
@@ -82,31 +70,58 @@ func (a *Assembler) takeCall(p *rawPart) {
 		a.continueCall(&c)
 		return
 	}
-	call.Arguments = a.arguments(c.args)
+	call.Arguments = a.takeArguments(c.args)
 	a.parts = append(a.parts, call)
 	a.Emit(lathe.Delta{Kind: lathe.DeltaCallArgs, Index: index, Text: call.Arguments})
 	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: index})
 }
 
+// acceptCall counts what is wrong with a call that begins. It returns false if the call is left out.
+func (a *Assembler) acceptCall(c *callPart) bool {
+	isEmpty := c.name == "" && c.id == "" && c.args == nil && c.pieces == nil
+	if c.name == "" && !isEmpty {
+		a.Damage(faultNameMissing)
+	}
+	switch {
+	case isEmpty:
+		a.Damage(faultUnknownContent)
+	case isRepeated(a, c):
+		a.Damage(faultIDDuplicate)
+	case a.calls >= a.Opts.MaxCalls:
+		a.Err = wire.ErrTooManyCalls
+	default:
+		return true
+	}
+	return false
+}
+
 // isRepeated reports whether an earlier chunk had the call, with the same id of the server, name and arguments: some servers send a part in two
 // chunks. Equal calls of one chunk are two.
 func isRepeated(a *Assembler, c *callPart) bool {
-	return c.id != "" && !c.more && c.pieces == nil && slices.ContainsFunc(a.parts[:a.begun], func(p lathe.Part) bool {
+	if c.id == "" || c.more || c.pieces != nil {
+		return false
+	}
+	return slices.ContainsFunc(a.parts[:a.begun], func(p lathe.Part) bool {
 		call, ok := p.(lathe.ToolCall)
-		return ok && call.ID == c.id && call.Name == c.name && call.Arguments == a.arguments(c.args)
+		return ok && call.ID == c.id && call.Name == c.name && call.Arguments == argumentText(c.args)
 	})
 }
 
-// arguments returns the argument text of a complete call.
-func (a *Assembler) arguments(args []byte) string {
-	if args == nil {
-		return "{}"
-	}
-	if rawjson.Kind(args) != '{' {
+// takeArguments returns the argument text of a complete call, and counts arguments that are not an object.
+func (a *Assembler) takeArguments(args []byte) string {
+	if args != nil && rawjson.Kind(args) != '{' {
 		a.Damage(faultArgsNotText)
-		if rawjson.Kind(args) == '"' { // a string that contains the object
-			return rawjson.Text(args)
-		}
+	}
+	return argumentText(args)
+}
+
+// argumentText returns the argument text of a complete call.
+func argumentText(args []byte) string {
+	switch {
+	case args == nil:
+		return "{}"
+	case rawjson.Kind(args) == '"': // a string that contains the object
+		return rawjson.Text(args)
 	}
 	return rawjson.CompactText(args)
 }
@@ -115,7 +130,7 @@ func (a *Assembler) arguments(args []byte) string {
 func (a *Assembler) continueCall(c *callPart) {
 	p := a.partial
 	if c.args != nil && string(compact(c.args)) != "{}" {
-		p.whole = a.arguments(c.args)
+		p.whole = a.takeArguments(c.args)
 	}
 	for piece := range rawjson.Elements(c.pieces) {
 		a.Grow(len(piece) + partSize)

@@ -41,33 +41,39 @@ func thinkingOf(req *lathe.Request, opts *wire.EncodeOptions, d *dropped) (t thi
 	}
 	t.include = s.ReasoningSummary != "" && s.ReasoningSummary != "none"
 	t.budget = s.ReasoningBudget
-	effort := s.ReasoningEffort
 	switch {
-	case effort == "":
+	case s.ReasoningEffort == "":
 	case t.budget != nil: // the wire does not accept both
 		d.add("sampling.reasoning_effort")
-	case effort == "none":
-		if opts.Takes.Thinking == destination.Level {
-			t.level = levels[0].effort
-			d.add("sampling.reasoning_effort")
-		} else {
-			t.budget = new(int)
-		}
 	default:
-		i := slices.IndexFunc(levels, func(l level) bool { return l.effort == effort })
-		if i < 0 { // xhigh, max or an unknown effort
-			i = len(levels) - 1
-			d.add("sampling.reasoning_effort")
-		}
-		if opts.Takes.Thinking == destination.Budget || has(opts.Without, featureLevel) {
-			t.budget = new(levels[i].budget)
-		} else {
-			t.level = levels[i].effort
-		}
+		t.setEffort(s.ReasoningEffort, opts, d)
 	}
 	if t.budget != nil && (*t.budget > math.MaxInt32 || *t.budget < -1) {
 		t.budget = nil
 		d.add("sampling.reasoning_budget")
 	}
 	return t, t.budget != nil || t.level != "" || t.include
+}
+
+// setEffort sets the level, or the budget if the model takes no level, for an effort. Efforts that the wire lacks become the nearest level.
+func (t *thinking) setEffort(effort string, opts *wire.EncodeOptions, d *dropped) {
+	if effort == "none" {
+		if opts.Takes.Thinking == destination.Level {
+			t.level = levels[0].effort
+			d.add("sampling.reasoning_effort")
+		} else {
+			t.budget = new(int)
+		}
+		return
+	}
+	i := slices.IndexFunc(levels, func(l level) bool { return l.effort == effort })
+	if i < 0 { // xhigh, max or an unknown effort
+		i = len(levels) - 1
+		d.add("sampling.reasoning_effort")
+	}
+	if opts.Takes.Thinking == destination.Budget || has(opts.Without, featureLevel) {
+		t.budget = new(levels[i].budget)
+	} else {
+		t.level = levels[i].effort
+	}
 }

@@ -120,11 +120,11 @@ func (e *encoder) appendTools(dst wire.JSON) wire.JSON {
 
 // definition is a [wire.EncodeDefinition]. It encodes one function declaration.
 func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
-	all := e.d.paths
-	e.d.paths = nil
 	const at = "tool"
+	earlier := e.d.paths // the paths of this tool are collected apart from them
+	e.d.paths = nil
 	dst = e.appendTool(dst, t, at)
-	dropped, e.d.paths = e.d.paths, all
+	dropped, e.d.paths = e.d.paths, earlier
 	for i, path := range dropped {
 		dropped[i] = strings.TrimPrefix(path, at)
 	}
@@ -172,12 +172,9 @@ func (e *encoder) appendToolConfig(dst wire.JSON) wire.JSON {
 	if len(e.req.Tools) == 0 || get(override, "functionCallingConfig") != nil {
 		choice.Mode = ""
 	}
-	switch choice.Mode {
-	case lathe.ChoiceRequired, lathe.ChoiceFunction, lathe.ChoiceNone:
-	default:
-		if allowed != nil {
-			e.d.add(wire.AllowedPath)
-		}
+	mayCallOthers := choice.Mode == "" || choice.Mode == lathe.ChoiceAuto
+	if allowed != nil && mayCallOthers {
+		e.d.add(wire.AllowedPath)
 	}
 	if choice.Mode == "" && override == nil {
 		return dst
@@ -229,7 +226,7 @@ func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {
 	}
 	if !given("thinkingConfig") {
 		if t, ok := thinkingOf(e.req, e.opts, &e.d); ok {
-			dst = appendThinking(dst.Key("thinkingConfig"), t)
+			dst = dst.Obj("thinkingConfig").If(t.include, `"includeThoughts":true`).Fields("thinkingBudget", t.budget, "thinkingLevel", wire.Optional(t.level)).Lit("}")
 		}
 	}
 	for key, v := range rawjson.Members(override) {
@@ -239,10 +236,6 @@ func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {
 		return dst[:start]
 	}
 	return dst.Lit("}")
-}
-
-func appendThinking(dst wire.JSON, t thinking) wire.JSON {
-	return dst.Lit("{").If(t.include, `"includeThoughts":true`).Fields("thinkingBudget", t.budget, "thinkingLevel", wire.Optional(t.level)).Lit("}")
 }
 
 // appendFormat appends the members that define the response format.

@@ -15,52 +15,58 @@ import (
 func (e *encoder) appendContents(dst wire.JSON, n int) wire.JSON {
 	msgs := e.req.Messages
 	names := map[string]string{} // names of the calls in the last assistant message, by id
-	for next := n; next < len(msgs); {
-		i, m := next, &msgs[next]
-		next++
-		if m.Role == "" {
-			continue // the message is not sent, or is part of another: see [wire.Fit] and [destination.Conversation]
+	for i := n; i < len(msgs); {
+		end := i + 1
+		for end < len(msgs) && msgs[i].Role == lathe.RoleTool && msgs[end].Role == lathe.RoleTool {
+			end++
 		}
-		at := wire.Element("messages", i)
-		e.noteMessage(m, at)
-		start := len(dst)
-		role := "user"
-		if m.Role == lathe.RoleAssistant {
-			role = "model"
-			clear(names)
-			for _, c := range m.Calls() {
-				names[c.ID] = c.Name
-			}
-		}
-		dst = dst.Next().Lit(`{"role":"`).Lit(role).Lit(`","parts":[`)
-		open := len(dst)
-		switch {
-		case m.Role == lathe.RoleTool:
-			for next < len(msgs) && msgs[next].Role == lathe.RoleTool {
-				e.noteMessage(&msgs[next], wire.Element("messages", next))
-				next++
-			}
-			dst = e.appendResults(dst, i, next, names)
-		case wire.IsSystem(m):
-			e.d.add(at + ".role")
-			dst = e.appendTexts(dst, m, at, "<system>\n", "\n</system>")
-		case m.Role == lathe.RoleAssistant:
-			dst = e.appendModelParts(dst, m, at)
-		default:
-			dst = e.appendUserParts(dst, m, at)
-		}
-		if len(dst) == open { // servers refuse a content without parts
-			dst = dst[:start]
-			e.d.add(at)
-			continue
-		}
-		dst = dst.Lit("]")
-		if m.Wire == lathe.WireGemini && m.Role != lathe.RoleTool {
-			dst = dst.Members(m.Extra, func(name string) bool { return name == "role" || name == "parts" })
-		}
-		dst = dst.Lit("}")
+		dst = e.appendContent(dst, i, end, names)
+		i = end
 	}
 	return dst
+}
+
+// appendContent appends a content with message i, or with the tool messages i to end-1. It sets names if message i has calls.
+func (e *encoder) appendContent(dst wire.JSON, i, end int, names map[string]string) wire.JSON {
+	m := &e.req.Messages[i]
+	if m.Role == "" {
+		return dst // the message is not sent, or is part of another: see [wire.Fit] and [destination.Conversation]
+	}
+	at := wire.Element("messages", i)
+	for k := i; k < end; k++ {
+		e.noteMessage(&e.req.Messages[k], wire.Element("messages", k))
+	}
+	start := len(dst)
+	role := "user"
+	if m.Role == lathe.RoleAssistant {
+		role = "model"
+		clear(names)
+		for _, c := range m.Calls() {
+			names[c.ID] = c.Name
+		}
+	}
+	dst = dst.Next().Lit(`{"role":"`).Lit(role).Lit(`","parts":[`)
+	open := len(dst)
+	switch {
+	case m.Role == lathe.RoleTool:
+		dst = e.appendResults(dst, i, end, names)
+	case wire.IsSystem(m):
+		e.d.add(at + ".role")
+		dst = e.appendTexts(dst, m, at, "<system>\n", "\n</system>")
+	case m.Role == lathe.RoleAssistant:
+		dst = e.appendModelParts(dst, m, at)
+	default:
+		dst = e.appendUserParts(dst, m, at)
+	}
+	if len(dst) == open { // servers refuse a content without parts
+		e.d.add(at)
+		return dst[:start]
+	}
+	dst = dst.Lit("]")
+	if m.Wire == lathe.WireGemini && m.Role != lathe.RoleTool {
+		dst = dst.Members(m.Extra, func(name string) bool { return name == "role" || name == "parts" })
+	}
+	return dst.Lit("}")
 }
 
 // appendTexts appends the texts of a system message, each with before and after around it.

@@ -34,16 +34,14 @@ func (e *encoder) appendResults(dst wire.JSON, i, end int, names map[string]stri
 					r.Content = strings.TrimPrefix(r.Content+"\n"+wire.BlobNote(&r.Blobs[k]), "\n")
 				}
 			}
-			inside, outside := r.Blobs, r.Blobs
-			if m.Wire == lathe.WireGemini || generation(e.req.Model) > 2 {
-				outside = nil
-			} else {
+			inside := r.Blobs
+			if m.Wire != lathe.WireGemini && generation(e.req.Model) <= 2 {
 				inside = nil
+				for k := range r.Blobs {
+					files = append(files, file{&r.Blobs[k], m.Wire, wire.Element(at+".blobs", k)})
+				}
 			}
 			dst = e.appendResult(dst.Next(), m, &r, inside, at)
-			for k := range outside {
-				files = append(files, file{&outside[k], m.Wire, wire.Element(at+".blobs", k)})
-			}
 		}
 	}
 	for _, f := range files {

@@ -18,7 +18,8 @@ type nameSet struct {
 	exact *rawjson.Names    // both spellings; set by spellings
 }
 
-func newNameSet(names ...string) *nameSet { return &nameSet{names: names} }
+// newNameSet returns the set of the names in list, which are separated by blanks.
+func newNameSet(list string) *nameSet { return &nameSet{names: strings.Fields(list)} }
 
 // spellings returns a map from both spellings of each name to its camel case name.
 func (s *nameSet) spellings() map[string]string {

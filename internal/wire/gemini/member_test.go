@@ -10,7 +10,7 @@ import (
 // The first readers of a set, which make its maps, may be several goroutines.
 func TestNameSetIsReadByManyAtFirst(t *testing.T) {
 	t.Parallel()
-	s := newNameSet("topP", "seed")
+	s := newNameSet("topP seed")
 	var readers sync.WaitGroup
 	for range 4 {
 		readers.Go(func() {

@@ -1,118 +1,140 @@
 package gemini
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
+// An openAPILevel is one schema, without the schemas in it, while it is converted to a Schema object of the wire.
+type openAPILevel struct {
+	*subset
+	schema   []byte
+	nullable bool // null is one of the types or alternatives
+	typed    bool // a type or alternatives are written
+}
+
 // appendOpenAPI appends a JSON Schema converted to a Schema object of the wire.
 func (s *subset) appendOpenAPI(dst wire.JSON, schema []byte) wire.JSON {
 	if ref, ok := rawjson.Get(schema, "$ref"); ok {
-		target := s.resolve(rawjson.Text(ref))
-		if target == nil {
-			s.note("$ref")
-			return dst.Lit(`{"type":"OBJECT"}`)
-		}
-		for key := range rawjson.Members(schema) {
-			if name := rawjson.Text(key); name != "$ref" && name != "$defs" && name != "definitions" && name != "$schema" {
-				s.note(name)
-			}
-		}
-		s.depth++
-		dst = s.append(dst, target)
-		s.depth--
-		return dst
+		return s.appendTarget(dst, schema, rawjson.Text(ref))
 	}
+	l := openAPILevel{subset: s, schema: schema}
 	dst = dst.Lit("{")
-	nullable, typed := false, false
 	for key, v := range rawjson.Members(schema) {
-		name := rawjson.Text(key)
-		switch name {
-		case "type":
-			dst, nullable = s.appendUpperTypes(dst, v, nullable)
-			typed = true
-		case "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern",
-			"minProperties", "maxProperties", "required", "propertyOrdering", "default":
-			dst = dst.Key(name).Compact(v)
-		case "enum":
-			if values, ok := s.enum(v, isText); ok {
-				dst = dst.Val(name, values)
-			}
-		case "const":
-			dst = s.appendConst(dst, schema, v, isText)
-		case "properties":
-			dst = s.appendMap(dst.Key(name), v, name)
-		case "items":
-			if rawjson.Kind(v) == '[' {
-				s.note(name)
-				continue
-			}
-			dst = dst.Key(name)
-			s.in(func() { dst = s.append(dst, v) }, name)
-		case "anyOf", "oneOf":
-			if rawjson.At(schema, "anyOf") != nil && name == "oneOf" {
-				s.note(name)
-				continue
-			}
-			var rest []byte
-			rest, nullable = withoutNull(v, nullable)
-			dst = s.appendList(dst.Key("anyOf"), rest, name)
-			typed = true
-		case "$schema", "$defs", "definitions": // definitions are inserted where they are referenced
-		default:
-			s.note(name)
-		}
+		dst = l.appendKeyword(dst, rawjson.Text(key), v)
 	}
-	if !typed {
-		for _, of := range [...]struct{ keyword, typ string }{{"properties", "OBJECT"}, {"items", "ARRAY"}, {"enum", "STRING"}, {"const", "STRING"}} {
-			if rawjson.At(schema, of.keyword) != nil {
-				dst = dst.Str("type", of.typ)
-				break
-			}
-		}
+	if !l.typed {
+		dst = dst.OptStr("type", impliedType(schema))
 	}
-	if nullable {
+	if l.nullable {
 		dst = dst.Bool("nullable", true)
 	}
 	return dst.Lit("}")
 }
 
-// appendUpperTypes appends the type in v in upper case. Of several types it appends the first, and notes that the others are left out. null
-// among them makes the value nullable.
-func (s *subset) appendUpperTypes(dst wire.JSON, v []byte, nullable bool) (wire.JSON, bool) {
+// appendTarget appends the schema to which schema refers. The other keywords of schema are left out.
+func (s *subset) appendTarget(dst wire.JSON, schema []byte, ref string) wire.JSON {
+	target := s.resolve(ref)
+	if target == nil {
+		s.note("$ref")
+		return dst.Lit(`{"type":"OBJECT"}`)
+	}
+	for key := range rawjson.Members(schema) {
+		name := rawjson.Text(key)
+		if !slices.Contains([]string{"$ref", "$defs", "definitions", "$schema"}, name) {
+			s.note(name)
+		}
+	}
+	s.depth++
+	dst = s.append(dst, target)
+	s.depth--
+	return dst
+}
+
+// appendKeyword appends the converted form of one keyword, or leaves it out.
+func (l *openAPILevel) appendKeyword(dst wire.JSON, keyword string, v []byte) wire.JSON {
+	switch keyword {
+	case "type":
+		l.typed = true
+		return dst.Str(keyword, l.upperType(v))
+	case "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern",
+		"minProperties", "maxProperties", "required", "propertyOrdering", "default":
+		return dst.Key(keyword).Compact(v)
+	case "enum":
+		if values, ok := l.enum(v); ok {
+			return dst.Val(keyword, values)
+		}
+	case "const":
+		return l.appendConst(dst, l.schema, v)
+	case "properties":
+		return l.appendMap(dst.Key(keyword), v, keyword)
+	case "items":
+		if rawjson.Kind(v) != '[' {
+			return l.appendAt(dst.Key(keyword), v, keyword)
+		}
+		l.note(keyword)
+	case "anyOf", "oneOf":
+		if keyword == "oneOf" && rawjson.At(l.schema, "anyOf") != nil {
+			l.note(keyword)
+			return dst
+		}
+		l.typed = true
+		return l.appendList(dst.Key("anyOf"), l.withoutNull(v), keyword)
+	case "$schema", "$defs", "definitions": // definitions are inserted where they are referenced
+	default:
+		l.note(keyword)
+	}
+	return dst
+}
+
+// impliedType returns the type that the keywords of a schema without type imply; "" if none does.
+func impliedType(schema []byte) string {
+	for _, of := range [...]struct{ keyword, typ string }{{"properties", "OBJECT"}, {"items", "ARRAY"}, {"enum", "STRING"}, {"const", "STRING"}} {
+		if rawjson.At(schema, of.keyword) != nil {
+			return of.typ
+		}
+	}
+	return ""
+}
+
+// upperType returns the type in v in upper case. Of several types it returns the first, and notes that the others are left out. null among
+// them makes the value nullable.
+func (l *openAPILevel) upperType(v []byte) string {
 	if rawjson.Kind(v) == '"' {
-		return dst.Str("type", strings.ToUpper(rawjson.Text(v))), nullable
+		return strings.ToUpper(rawjson.Text(v))
 	}
 	var types []string
 	for el := range rawjson.Elements(v) {
-		if t := strings.ToUpper(rawjson.Text(el)); t == "NULL" {
-			nullable = true
+		t := strings.ToUpper(rawjson.Text(el))
+		if t == "NULL" {
+			l.nullable = true
 		} else {
 			types = append(types, t)
 		}
 	}
 	if len(types) == 0 {
-		types = []string{"NULL"}
+		return "NULL"
 	}
 	if len(types) > 1 {
-		s.note("type")
+		l.note("type")
 	}
-	return dst.Str("type", types[0]), nullable
+	return types[0]
 }
 
-// withoutNull returns the alternatives without {"type":"null"}, and nullable or true if there was one.
-func withoutNull(v []byte, nullable bool) ([]byte, bool) {
+// withoutNull returns the alternatives without {"type":"null"}, which makes the value nullable.
+func (l *openAPILevel) withoutNull(v []byte) []byte {
 	out := wire.JSON("[")
 	for el := range rawjson.Elements(v) {
 		if rawjson.TextAt(el, "type") == "null" {
-			nullable = true
-			continue
+			l.nullable = true
+		} else {
+			out = out.Next().Raw(el)
 		}
-		out = out.Next().Raw(el)
 	}
-	return out.Lit("]"), nullable
+	return out.Lit("]")
 }
 
 // resolve returns the schema to which a reference within the root refers, or nil if it does not exist or a limit is reached.
@@ -125,7 +147,8 @@ func (s *subset) resolve(ref string) []byte {
 	at := s.root
 	for _, name := range strings.Split(path, "/")[1:] {
 		name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
-		if at, ok = rawjson.Get(at, name); !ok {
+		at, ok = rawjson.Get(at, name)
+		if !ok {
 			return nil
 		}
 	}

@@ -54,7 +54,8 @@ func (p *partialCall) add(piece []byte) bool {
 	}
 	n := &p.root
 	for _, step := range path {
-		if n = n.at(step); n == nil {
+		n = n.at(step)
+		if n == nil {
 			return false
 		}
 	}
@@ -73,10 +74,8 @@ func (p *partialCall) add(piece []byte) bool {
 		return n.set(boolean)
 	case rawjson.At(piece, "nullValue") != nil, rawjson.At(piece, "null_value") != nil:
 		return n.set([]byte("null"))
-	default:
-		if n.kind == 0 && string(get(piece, "willContinue")) != "true" { // the empty piece that ends a string may lack the member
-			n.kind = '"'
-		}
+	case n.kind == 0 && string(get(piece, "willContinue")) != "true": // the empty piece that ends a string may lack the member
+		n.kind = '"'
 	}
 	return true
 }
@@ -158,7 +157,8 @@ func parsePath(s string) ([]step, bool) {
 			return nil, false
 		}
 		var st step
-		if st, rest, ok = nextStep(rest); !ok {
+		st, rest, ok = nextStep(rest)
+		if !ok {
 			return nil, false
 		}
 		path = append(path, st)
@@ -166,35 +166,40 @@ func parsePath(s string) ([]step, bool) {
 	return path, true
 }
 
+// nextStep returns the first step of s, and the text after it.
 func nextStep(s string) (st step, rest string, ok bool) {
-	if s[0] == '.' {
-		s = s[1:]
-		end := strings.IndexAny(s, ".[")
+	after, isName := strings.CutPrefix(s, ".")
+	if isName {
+		end := strings.IndexAny(after, ".[")
 		if end < 0 {
-			end = len(s)
+			end = len(after)
 		}
-		return step{name: s[:end], index: -1}, s[end:], end > 0
+		return step{name: after[:end], index: -1}, after[end:], end > 0
 	}
-	if s[0] != '[' || len(s) < 3 {
+	inner, ok := strings.CutPrefix(s, "[")
+	if !ok || inner == "" {
 		return st, "", false
 	}
-	if quote := s[1]; quote == '\'' || quote == '"' {
-		var name []byte
-		for i := 2; i < len(s); i++ {
-			switch {
-			case s[i] == '\\' && i+1 < len(s):
-				i++
-				name = append(name, s[i])
-			case s[i] == quote:
-				rest, ok = strings.CutPrefix(s[i+1:], "]")
-				return step{name: string(name), index: -1}, rest, ok
-			default:
-				name = append(name, s[i])
-			}
-		}
-		return st, "", false
+	if inner[0] == '\'' || inner[0] == '"' {
+		return quotedStep(inner)
 	}
-	digits, rest, ok := strings.Cut(s[1:], "]")
+	digits, rest, ok := strings.Cut(inner, "]")
 	n, err := strconv.Atoi(digits)
 	return step{index: n}, rest, ok && err == nil && n >= 0
+}
+
+// quotedStep returns the step with the name in quotes at the beginning of s, and the text after the bracket that follows it.
+func quotedStep(s string) (st step, rest string, ok bool) {
+	var name []byte
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == s[0]:
+			rest, ok = strings.CutPrefix(s[i+1:], "]")
+			return step{name: string(name), index: -1}, rest, ok
+		case s[i] == '\\' && i+1 < len(s):
+			i++
+		}
+		name = append(name, s[i])
+	}
+	return st, "", false
 }

@@ -21,13 +21,13 @@ type reader struct {
 	restConfig, restChoice []lathe.Member
 }
 
-var requestNames = newNameSet("contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "cachedContent", "model",
-	"safetySettings", "serviceTier", "labels", "store")
+var requestNames = newNameSet(`contents systemInstruction tools toolConfig generationConfig cachedContent model safetySettings serviceTier labels store
+`)
 
 var (
-	configNames = newNameSet("temperature", "topP", "topK", "maxOutputTokens", "stopSequences", "seed", "presencePenalty",
-		"frequencyPenalty", "responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig", "candidateCount")
-	thinkingNames = newNameSet("includeThoughts", "thinkingBudget", "thinkingLevel")
+	configNames = newNameSet(`temperature topP topK maxOutputTokens stopSequences seed presencePenalty frequencyPenalty responseMimeType responseSchema
+		responseJsonSchema thinkingConfig candidateCount`)
+	thinkingNames = newNameSet("includeThoughts thinkingBudget thinkingLevel")
 )
 
 // ParseRequest implements [wire.Served]. It does not set Model and Stream, which are in the path of a request. Unknown members of
@@ -71,13 +71,14 @@ func (r *reader) read(o wire.Object) {
 	r.readContents(o)
 	r.choose()
 	r.Unknown = o.Rest()
-	for _, m := range [...]struct {
-		name string
-		rest []lathe.Member
-	}{{"generationConfig", r.restConfig}, {"toolConfig", r.restChoice}} {
-		if len(m.rest) > 0 {
-			r.Unknown = append(r.Unknown, lathe.Member{Name: m.name, Value: json.RawMessage(wire.JSON("{").Members(m.rest, nil).Lit("}"))})
-		}
+	r.addUnknown("generationConfig", r.restConfig)
+	r.addUnknown("toolConfig", r.restChoice)
+}
+
+// addUnknown adds the unread members of the object that is the member name to Unknown.
+func (r *reader) addUnknown(name string, rest []lathe.Member) {
+	if len(rest) > 0 {
+		r.Unknown = append(r.Unknown, lathe.Member{Name: name, Value: json.RawMessage(wire.JSON("{").Members(rest, nil).Lit("}"))})
 	}
 }
 

@@ -13,16 +13,15 @@ import (
 )
 
 // dataNames are the members of a part that contain its data.
-var dataNames = []string{"text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall",
-	"toolResponse"}
+var dataNames = strings.Fields("text functionCall functionResponse inlineData fileData executableCode codeExecutionResult toolCall toolResponse")
 
 var (
-	contentNames  = newNameSet("role", "parts")
-	partNames     = newNameSet(append([]string{"thought", fieldSignature}, dataNames...)...)
-	blobNames     = newNameSet("mimeType", "data", "fileUri", "displayName")
-	callNames     = newNameSet("id", "name", "args")
-	resultNames   = newNameSet("id", "name", "response", "parts")
-	responseNames = newNameSet("output", "error")
+	contentNames  = newNameSet("role parts")
+	partNames     = newNameSet("thought " + fieldSignature + " " + strings.Join(dataNames, " "))
+	blobNames     = newNameSet("mimeType data fileUri displayName")
+	callNames     = newNameSet("id name args")
+	resultNames   = newNameSet("id name response parts")
+	responseNames = newNameSet("output error")
 )
 
 // A rawPart is a part of a content, with its members not yet decoded.
@@ -112,10 +111,12 @@ func (r *reader) blob(p *rawPart) lathe.Blob {
 	o := r.object(p.data, p.value, blobNames)
 	b := lathe.Blob{MediaType: o.OptString("mimeType"), Name: o.OptString("displayName"), URL: o.OptString("fileUri")}
 	var ok bool
-	if b.Data, ok = decodeBase64(o.OptString("data")); !ok {
+	b.Data, ok = decodeBase64(o.OptString("data"))
+	if !ok {
 		o.Fail("data", "Must be base64.")
 	}
-	if (b.URL == "") == (len(b.Data) == 0) {
+	hasURL, hasData := b.URL != "", len(b.Data) > 0
+	if hasURL == hasData {
 		o.Fail("", "Needs either data or the URI of a file.")
 	}
 	if !o.IsRead() || len(p.rest) > 0 {
@@ -204,20 +205,22 @@ func (r *reader) result(p *rawPart) lathe.ToolResult {
 func (r *reader) readResponse(t *lathe.ToolResult, at string, v []byte) (simple bool) {
 	o := r.object(at, v, responseNames)
 	output, failure := o.Get("output"), o.Get("error")
-	if !o.IsRead() || (output == nil) == (failure == nil) {
+	hasOne := (output != nil) != (failure != nil)
+	if !hasOne || !o.IsRead() {
 		t.IsError = failure != nil && string(failure) != `""` && string(failure) != "false"
 		t.Content = rawjson.CompactText(v)
 		return false
 	}
-	if t.IsError = failure != nil; t.IsError {
+	t.IsError = failure != nil
+	if t.IsError {
 		output = failure
 	}
-	if simple = rawjson.Kind(output) == '"'; simple {
-		t.Content = rawjson.Text(output)
-	} else {
+	if rawjson.Kind(output) != '"' {
 		t.Content = rawjson.CompactText(output)
+		return false
 	}
-	return simple
+	t.Content = rawjson.Text(output)
+	return true
 }
 
 // extra returns the unknown members of a part. inner are the unknown members of the value of its data; if there are any, they become one

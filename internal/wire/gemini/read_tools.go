@@ -9,11 +9,11 @@ import (
 )
 
 var (
-	toolNames = newNameSet("functionDeclarations", "googleSearch", "googleSearchRetrieval", "codeExecution", "urlContext", "googleMaps",
-		"computerUse", "fileSearch", "enterpriseWebSearch", "retrieval", "mcpServers", "parallelAiSearch", "exaAiSearch")
-	declarationNames = newNameSet("name", "description", "parameters", "parametersJsonSchema", "behavior", "response", "responseJsonSchema")
-	toolConfigNames  = newNameSet("functionCallingConfig", "retrievalConfig", "includeServerSideToolInvocations")
-	choiceNames      = newNameSet("mode", "allowedFunctionNames", "streamFunctionCallArguments")
+	toolNames = newNameSet(`functionDeclarations googleSearch googleSearchRetrieval codeExecution urlContext googleMaps computerUse fileSearch
+		enterpriseWebSearch retrieval mcpServers parallelAiSearch exaAiSearch`)
+	declarationNames = newNameSet("name description parameters parametersJsonSchema behavior response responseJsonSchema")
+	toolConfigNames  = newNameSet("functionCallingConfig retrievalConfig includeServerSideToolInvocations")
+	choiceNames      = newNameSet("mode allowedFunctionNames streamFunctionCallArguments")
 )
 
 // readTools reads the tools: declarations of functions, and tools that Google's servers execute.

@@ -12,9 +12,9 @@ import (
 // object that rawjson.Check accepts.
 func toJSONSchema(schema []byte) []byte { return appendJSONSchema(nil, schema) }
 
-var schemaNames = newNameSet("type", "format", "title", "description", "nullable", "enum", "items", "prefixItems", "maxItems", "minItems",
-	"properties", "required", "minProperties", "maxProperties", "minLength", "maxLength", "pattern", "example", "anyOf",
-	"propertyOrdering", "default", "minimum", "maximum", "additionalProperties", "oneOf", "allOf", "not")
+var schemaNames = newNameSet(`type format title description nullable enum items prefixItems maxItems minItems properties required minProperties
+		maxProperties minLength maxLength pattern example anyOf propertyOrdering default minimum maximum additionalProperties oneOf
+		allOf not`)
 
 func appendJSONSchema(dst wire.JSON, schema []byte) wire.JSON {
 	if rawjson.Kind(schema) != '{' {

@@ -43,12 +43,13 @@ func appendSchema(dst wire.JSON, schema []byte, at string, form schemaForm, d *d
 
 func (s *subset) note(keyword string) { s.d.add(strings.Join(s.where, ".") + "." + keyword) }
 
-// in calls f with names appended to the path.
-func (s *subset) in(f func(), names ...string) {
+// appendAt appends schema, whose path below the current one is path.
+func (s *subset) appendAt(dst wire.JSON, schema []byte, path ...string) wire.JSON {
 	n := len(s.where)
-	s.where = append(s.where, names...)
-	f()
+	s.where = append(s.where, path...)
+	dst = s.append(dst, schema)
 	s.where = s.where[:n]
+	return dst
 }
 
 func (s *subset) append(dst wire.JSON, schema []byte) wire.JSON {
@@ -65,52 +66,48 @@ func (s *subset) append(dst wire.JSON, schema []byte) wire.JSON {
 	_, refers := rawjson.Get(schema, "$ref")
 	for key, v := range rawjson.Members(schema) {
 		name := rawjson.Text(key)
-		if refers && refusedBesideRef(name) {
+		mayStandBesideRef := strings.HasPrefix(name, "$") || name == "definitions"
+		if refers && !mayStandBesideRef {
 			s.note(name)
-			continue
-		}
-		switch name {
-		case "$id", "$anchor", "type", "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "required", "propertyOrdering":
-			dst = dst.Key(name).Compact(v)
-		case "$ref":
-			dst = s.appendRef(dst.Key(name), v)
-		case "enum":
-			if values, ok := s.enum(v, scalar); ok {
-				dst = dst.Val(name, values)
-			}
-		case "const":
-			dst = s.appendConst(dst, schema, v, scalar)
-		case "properties", "$defs", "definitions":
-			to := name
-			if name == "definitions" {
-				to = "$defs"
-				if rawjson.At(schema, to) != nil {
-					s.note(name)
-					continue
-				}
-			}
-			dst = s.appendMap(dst.Key(to), v, name)
-		case "items":
-			if rawjson.Kind(v) == '[' { // a list of schemas, as in JSON Schema draft 7
-				dst = s.appendList(dst.Key("prefixItems"), v, name)
-				continue
-			}
-			fallthrough
-		case "additionalProperties":
-			dst = dst.Key(name)
-			s.in(func() { dst = s.append(dst, v) }, name)
-		case "anyOf", "oneOf", "prefixItems":
-			dst = s.appendList(dst.Key(name), v, name)
-		case "$schema": // the dialect of the schema; it has no effect on values
-		default:
-			s.note(name)
+		} else {
+			dst = s.appendKeyword(dst, schema, name, v)
 		}
 	}
 	return dst.Lit("}")
 }
 
-func refusedBesideRef(name string) bool {
-	return !strings.HasPrefix(name, "$") && name != "definitions"
+// appendKeyword appends one keyword of schema in the form jsonSchema, or leaves it out.
+func (s *subset) appendKeyword(dst wire.JSON, schema []byte, keyword string, v []byte) wire.JSON {
+	switch keyword {
+	case "$id", "$anchor", "type", "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "required", "propertyOrdering":
+		return dst.Key(keyword).Compact(v)
+	case "$ref":
+		return s.appendRef(dst.Key(keyword), v)
+	case "enum":
+		if values, ok := s.enum(v); ok {
+			return dst.Val(keyword, values)
+		}
+	case "const":
+		return s.appendConst(dst, schema, v)
+	case "properties", "$defs":
+		return s.appendMap(dst.Key(keyword), v, keyword)
+	case "definitions":
+		if rawjson.At(schema, "$defs") == nil {
+			return s.appendMap(dst.Key("$defs"), v, keyword)
+		}
+		s.note(keyword)
+	case "items", "additionalProperties":
+		if keyword == "items" && rawjson.Kind(v) == '[' { // a list of schemas, as in JSON Schema draft 7
+			return s.appendList(dst.Key("prefixItems"), v, keyword)
+		}
+		return s.appendAt(dst.Key(keyword), v, keyword)
+	case "anyOf", "oneOf", "prefixItems":
+		return s.appendList(dst.Key(keyword), v, keyword)
+	case "$schema": // the dialect of the schema; it has no effect on values
+	default:
+		s.note(keyword)
+	}
+	return dst
 }
 
 // appendRef appends a reference. References to `definitions` (draft 7) are written as references to `$defs`, unless the root has both.
@@ -126,8 +123,7 @@ func (s *subset) appendRef(dst wire.JSON, v []byte) wire.JSON {
 
 func (s *subset) appendMap(dst wire.JSON, v []byte, name string) wire.JSON {
 	return appendNamed(dst, v, func(dst wire.JSON, v []byte, property string) wire.JSON {
-		s.in(func() { dst = s.append(dst, v) }, name, property)
-		return dst
+		return s.appendAt(dst, v, name, property)
 	})
 }
 
@@ -148,31 +144,30 @@ func (s *subset) appendList(dst wire.JSON, v []byte, name string) wire.JSON {
 	dst = dst.Lit("[")
 	i := 0
 	for el := range rawjson.Elements(v) {
-		dst = dst.Next()
-		s.in(func() { dst = s.append(dst, el) }, wire.Element(name, i))
+		dst = s.appendAt(dst.Next(), el, wire.Element(name, i))
 		i++
 	}
 	return dst.Lit("]")
 }
 
-// scalar reports whether a value is a string or a number, which are the values that an enum may have in a JSON Schema on this wire.
-func scalar(v []byte) bool {
+// allows reports whether an enum may have the value: a string or, in a JSON Schema, a number.
+func (s *subset) allows(v []byte) bool {
 	switch rawjson.Kind(v) {
-	case '"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+	case '"':
 		return true
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return s.form == jsonSchema
 	}
 	return false
 }
 
-func isText(v []byte) bool { return rawjson.Kind(v) == '"' }
-
 // enum returns the values of an enum without null, which restricts the schema further. ok is false if the enum has other values that the
 // wire does not allow, or no values; the keyword must then be omitted.
-func (s *subset) enum(v []byte, allowed func([]byte) bool) ([]byte, bool) {
+func (s *subset) enum(v []byte) ([]byte, bool) {
 	out := wire.JSON("[")
 	for el := range rawjson.Elements(v) {
 		switch {
-		case allowed(el):
+		case s.allows(el):
 			out = out.Next().Compact(el)
 		case string(el) != "null":
 			s.note("enum")
@@ -191,9 +186,9 @@ func (s *subset) enum(v []byte, allowed func([]byte) bool) ([]byte, bool) {
 }
 
 // appendConst appends a constant as an enum with one value, unless the schema also has an enum or the value is not allowed.
-func (s *subset) appendConst(dst wire.JSON, schema, v []byte, allowed func([]byte) bool) wire.JSON {
+func (s *subset) appendConst(dst wire.JSON, schema, v []byte) wire.JSON {
 	s.note("const")
-	if rawjson.At(schema, "enum") != nil || !allowed(v) {
+	if rawjson.At(schema, "enum") != nil || !s.allows(v) {
 		return dst
 	}
 	return dst.Arr("enum").Compact(v).Lit("]")

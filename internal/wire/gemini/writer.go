@@ -73,10 +73,10 @@ func (w *Writer) AppendStart(dst []byte) []byte {
 	return dst
 }
 
-// write appends to dst what write writes.
-func (w *Writer) write(dst []byte, write func()) []byte {
+// write calls add, which appends to out, with dst as out, and returns the extended slice.
+func (w *Writer) write(dst []byte, add func()) []byte {
 	w.out = dst
-	write()
+	add()
 	return w.out
 }
 
@@ -137,7 +137,8 @@ func (w *Writer) closeText() {
 // addText appends a piece of text or of a thought. In an answer that is not streamed, pieces of one kind are joined.
 func (w *Writer) addText(kind lathe.DeltaKind, text string) {
 	thought := kind == lathe.DeltaReasoning
-	if w.whole && w.open == kind && w.signed == "" && (thought || w.signature == "") {
+	isUnsigned := w.signed == "" && (thought || w.signature == "") // neither the open text nor this one has a signature
+	if w.whole && w.open == kind && isUnsigned {
 		w.text.WriteString(text)
 		return
 	}

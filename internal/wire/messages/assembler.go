@@ -37,10 +37,11 @@ func (a *assembler) Done() bool { return a.done }
 
 func (a *assembler) Finished() bool { return a.stopSeen }
 
+// parseable are the faults after which every client can still parse the stream.
+var parseable = []string{faultUnknownEvent, faultPaused, faultStopReason, faultArguments, faultDropped}
+
 func (a *assembler) fault(kind string) {
-	switch kind {
-	case faultUnknownEvent, faultPaused, faultStopReason, faultArguments, faultDropped:
-	default:
+	if !slices.Contains(parseable, kind) {
 		a.Unsound = true
 	}
 	a.Fault(kind)
@@ -103,11 +104,11 @@ func (a *assembler) take(event string, data []byte) {
 	case "message_start":
 		a.takeMessage(e.message)
 	case "content_block_start":
-		a.startBlock(a.index(e.index, len(a.blocks)), e.block)
+		a.startBlock(a.takeIndex(e.index, len(a.blocks)), e.block)
 	case "content_block_delta":
-		a.takeDelta(a.index(e.index, a.lastOpen()), e.delta)
+		a.takeDelta(a.takeIndex(e.index, a.lastOpen()), e.delta)
 	case "content_block_stop":
-		if b := a.open(a.index(e.index, a.lastOpen())); b != nil {
+		if b := a.open(a.takeIndex(e.index, a.lastOpen())); b != nil {
 			a.closeBlock(b)
 		} else {
 			a.fault(faultOrder)
@@ -135,7 +136,8 @@ func (a *assembler) takeMessage(m []byte) {
 	a.takeUsage(get(m, "usage"))
 	for el := range rawjson.Elements(get(m, "content")) {
 		n := len(a.blocks)
-		if a.startBlock(n, el); len(a.blocks) > n {
+		a.startBlock(n, el)
+		if len(a.blocks) > n {
 			a.closeBlock(a.blocks[n])
 		}
 	}
@@ -151,8 +153,8 @@ func (a *assembler) takeNames(m []byte) {
 	a.Grow(len(a.ID) + len(a.Model))
 }
 
-// index returns the index in v, or otherwise if v is not an index: some servers send none.
-func (a *assembler) index(v []byte, otherwise int) int {
+// takeIndex returns the index in v or, if v is not an index, otherwise, and counts that: some servers send none.
+func (a *assembler) takeIndex(v []byte, otherwise int) int {
 	n, err := strconv.Atoi(string(v))
 	if err == nil && n >= 0 {
 		return n
@@ -179,8 +181,8 @@ func isRepeated(a *assembler, index int, v []byte) bool {
 
 // open returns the open block with the index, or nil. It searches the last maxOpen blocks.
 func (a *assembler) open(index int) *block {
-	for i := len(a.blocks) - 1; i >= 0 && i >= len(a.blocks)-maxOpen; i-- {
-		if b := a.blocks[i]; b.index == index && !b.closed {
+	for _, b := range slices.Backward(a.blocks[max(0, len(a.blocks)-maxOpen):]) {
+		if b.index == index && !b.closed {
 			return b
 		}
 	}

@@ -70,7 +70,9 @@ func (a *assembler) startBlock(index int, v []byte) {
 		a.fault(faultOrder)
 		return
 	}
-	if n := len(a.blocks); index != n || n > 0 && !a.blocks[n-1].closed {
+	n := len(a.blocks)
+	isOpen := n > 0 && !a.blocks[n-1].closed // the block before
+	if index != n || isOpen {
 		a.fault(faultOrder)
 	}
 	a.settlePending("")
@@ -79,7 +81,7 @@ func (a *assembler) startBlock(index int, v []byte) {
 	a.Grow(blockSize)
 	switch typ {
 	case "text":
-		if n := len(a.blocks); n > 1 && a.blocks[n-2].kind == blockText {
+		if n > 0 && a.blocks[n-1].kind == blockText {
 			a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireMessages)})
 		}
 		b.extra = wire.OtherMembers(v, "type", "text", citations)
@@ -106,7 +108,9 @@ func (a *assembler) startBlock(index int, v []byte) {
 
 func (a *assembler) startCall(b *block, v []byte) {
 	b.id, b.name = text(v, "id"), text(v, "name")
-	if input := get(v, "input"); rawjson.Kind(input) == '{' && rawjson.SkipSpace(input, 1) != len(input)-1 {
+	input := get(v, "input")
+	isEmpty := rawjson.SkipSpace(input, 1) == len(input)-1
+	if rawjson.Kind(input) == '{' && !isEmpty {
 		b.start = bytes.Clone(input)
 	}
 	a.Grow(len(b.id) + len(b.name) + len(b.start))
@@ -119,7 +123,8 @@ func (a *assembler) startCall(b *block, v []byte) {
 	for _, m := range b.extra {
 		a.Grow(len(m.Name) + len(m.Value))
 	}
-	if a.calls++; a.calls > a.Opts.MaxCalls && a.Err == nil {
+	a.calls++
+	if a.calls > a.Opts.MaxCalls && a.Err == nil {
 		a.Err = wire.ErrTooManyCalls
 	}
 	a.Emit(lathe.Delta{Kind: lathe.DeltaCallStart, Index: b.call, ID: b.id, Name: b.name})
@@ -146,38 +151,28 @@ func (a *assembler) takeDelta(index int, v []byte) {
 		a.fault(faultOrder)
 	}
 	typ := get(v, "type")
-	key, kind := "", lathe.DeltaText
 	switch {
 	case b.kind == blockOpaque:
 		a.addTo(b, typ, v)
-		return
-	case string(typ) == `"text_delta"` && b.kind == blockText:
-		key = "text"
-	case string(typ) == `"thinking_delta"` && b.kind == blockThinking:
-		key, kind = "thinking", lathe.DeltaReasoning
-	case string(typ) == `"input_json_delta"` && b.kind == blockCall:
-		key, kind = "partial_json", lathe.DeltaCallArgs
-	case string(typ) == `"input_json_delta"` && b.kind == blockHelper:
-		key = "partial_json"
-	case string(typ) == `"signature_delta"` && b.kind == blockThinking:
-		a.write(&b.data, get(v, "signature"))
-		return
-	case string(typ) == `"citations_delta"` && b.kind == blockText:
+	case b.kind == blockText && string(typ) == `"text_delta"`:
+		a.EmitText(lathe.DeltaText, 0, a.write(&b.text, get(v, "text")))
+	case b.kind == blockText && string(typ) == `"citations_delta"`:
 		if c := get(v, "citation"); c != nil {
 			a.Grow(len(c) + 1)
 			b.cite(c)
 		}
-		return
+	case b.kind == blockThinking && string(typ) == `"thinking_delta"`:
+		a.EmitText(lathe.DeltaReasoning, 0, a.write(&b.text, get(v, "thinking")))
+	case b.kind == blockThinking && string(typ) == `"signature_delta"`:
+		a.write(&b.data, get(v, "signature"))
+	case b.kind == blockCall && string(typ) == `"input_json_delta"`:
+		a.write(&b.text, get(v, "partial_json"))
+		a.emitInput(b)
+	case b.kind == blockHelper && string(typ) == `"input_json_delta"`:
+		a.EmitText(lathe.DeltaText, 0, a.write(&b.text, get(v, "partial_json")))
 	default:
 		a.fault(faultUnknownEvent)
-		return
 	}
-	s := a.write(&b.text, get(v, key))
-	if kind == lathe.DeltaCallArgs {
-		a.emitInput(b)
-		return
-	}
-	a.EmitText(kind, 0, s)
 }
 
 // emitInput appends a delta with the part of a call's input that was received after the last delta. Leading white space is not emitted
@@ -285,7 +280,7 @@ func (a *assembler) settlePending(stop string) {
 	}
 	a.pending = nil
 	switch {
-	case b.complete():
+	case b.complete(): // nothing is wrong
 	case truncates(stop):
 		b.incomplete = true
 	case b.begun:

@@ -59,32 +59,40 @@ func (e *encoder) messages(dst wire.JSON) wire.JSON {
 	msgs := e.req.Messages
 	lastRole := "" // of the last turn in dst
 	for first := e.lead; first < len(msgs); {
-		role, end := wireRole(&msgs[first]), turnEnd(msgs, first, e.foundTools)
-		start, reopened := len(dst), role == lastRole
-		if reopened { // an empty turn between two turns of this role was omitted
-			dst = dst[:start-len("]}")]
-			e.dropMembers(first, msgs[first].Extra)
-		} else {
-			dst = openTurn(dst.Next(), role, &msgs[first])
-			e.prefix.beginTurn(start, role)
-		}
-		empty := len(dst)
-		dst = e.parts(dst, first)
-		for i := first + 1; i < end; i++ {
-			e.dropMembers(i, msgs[i].Extra) // a turn has only the members of its first message
-			dst = e.parts(dst, i)
-		}
+		end := turnEnd(msgs, first, e.foundTools)
+		dst, lastRole = appendTurn(dst, e, first, end, lastRole)
 		first = end
-		if len(dst) == empty && !reopened {
-			dst = dst[:start]
-			continue
-		}
-		dst, lastRole = dst.Lit("]}"), role
-		if added := e.foundTools[end-1]; len(added) > 0 {
-			dst, lastRole = appendAdditions(dst, e, added), "system"
-		}
 	}
 	return dst.If(dst[len(dst)-1] == '[', opening).Lit("]")
+}
+
+// appendTurn appends the turn of the messages first to end-1, and the definitions of tools after it. It returns the role of the last turn in
+// dst, which was lastRole before.
+func appendTurn(dst wire.JSON, e *encoder, first, end int, lastRole string) (wire.JSON, string) {
+	m := &e.req.Messages[first]
+	role, start := wireRole(m), len(dst)
+	reopens := role == lastRole // an empty turn between two turns of this role was omitted
+	if reopens {
+		dst = dst[:start-len("]}")]
+		e.dropMembers(first, m.Extra)
+	} else {
+		dst = openTurn(dst.Next(), role, m)
+		e.prefix.beginTurn(start, role)
+	}
+	empty := len(dst)
+	dst = e.parts(dst, first)
+	for i := first + 1; i < end; i++ {
+		e.dropMembers(i, e.req.Messages[i].Extra) // a turn has only the members of its first message
+		dst = e.parts(dst, i)
+	}
+	if len(dst) == empty && !reopens {
+		return dst[:start], lastRole
+	}
+	dst = dst.Lit("]}")
+	if added := e.foundTools[end-1]; len(added) > 0 {
+		return appendAdditions(dst, e, added), "system"
+	}
+	return dst, role
 }
 
 // turnEnd returns the index after the last message of the turn that begins with message first.
@@ -179,7 +187,7 @@ func (e *encoder) part(dst wire.JSON, m *lathe.Message, p lathe.Part, at place) 
 func (e *encoder) reasoning(dst wire.JSON, m *lathe.Message, p *lathe.Reasoning, at place) wire.JSON {
 	verdict := refused
 	switch {
-	case !e.sendsReasoning(m, p):
+	case !e.sendsReasoning(m, p): // left out
 	case at.msg < e.noThinkingBefore:
 		e.prefix.refuse(dst, p)
 	default:
@@ -188,10 +196,10 @@ func (e *encoder) reasoning(dst wire.JSON, m *lathe.Message, p *lathe.Reasoning,
 	if verdict != sent {
 		e.dropAt(at, "")
 	}
-	if verdict == refused || verdict == changed && !asksToDrop(e) {
-		return dst
+	if verdict == sent || verdict == changed && asksToDrop(e) {
+		return appendReasoning(dst.Next(), p)
 	}
-	return appendReasoning(dst.Next(), p)
+	return dst
 }
 
 // text appends a text block. Text that is only white space is omitted, because the API refuses it.
@@ -212,11 +220,13 @@ func (e *encoder) extra(dst wire.JSON, from lathe.Wire, extra []lathe.Member, at
 		return appendMembers(dst, extra, except...)
 	}
 	for i, x := range extra {
-		switch {
-		case x.Name == "cache_control" && rawjson.Kind(x.Value) == '{' && wire.MemberValue(extra[i+1:], x.Name) == nil:
-			dst = dst.Val(x.Name, x.Value)
-		case x.Name != "cache_control":
+		if x.Name != "cache_control" {
 			e.dropAt(at, "."+x.Name)
+			continue
+		}
+		isLast := wire.MemberValue(extra[i+1:], x.Name) == nil
+		if isLast && rawjson.Kind(x.Value) == '{' {
+			dst = dst.Val(x.Name, x.Value)
 		}
 	}
 	return dst
@@ -259,21 +269,23 @@ func (e *encoder) call(dst wire.JSON, from lathe.Wire, c *lathe.ToolCall, at pla
 // result appends a tool_result. If the client's content blocks are stored and still match the result, it appends those blocks.
 func (e *encoder) result(dst wire.JSON, from lathe.Wire, r *lathe.ToolResult, at place) wire.JSON {
 	dst = dst.Next().Lit(`{"type":"tool_result","tool_use_id":`).Quote(CallID(r.CallID))
-	if raw := wire.MemberValue(r.Extra, "content"); from == lathe.WireMessages && rawjson.Kind(raw) == '[' && sameContent(raw, r) {
+	raw := wire.MemberValue(r.Extra, "content")
+	isOwn := from == lathe.WireMessages && rawjson.Kind(raw) == '['
+	switch {
+	case isOwn && sameContent(raw, r):
 		dst = dst.Val("content", raw)
-	} else if len(r.Blobs) == 0 {
+	case len(r.Blobs) == 0:
 		dst = dst.OptStr("content", r.Content)
-	} else {
-		dst = dst.Arr("content")
-		dst = e.text(dst, from, r.Content, nil, at)
+	default:
+		dst = e.text(dst.Arr("content"), from, r.Content, nil, at)
 		for i := range r.Blobs {
-			at.blob = i + 1
+			blobAt := place{at.msg, at.part, i + 1}
 			before := len(dst)
-			if dst = e.blob(dst, from, &r.Blobs[i], at); len(dst) == before {
-				dst = e.text(dst, from, wire.BlobNote(&r.Blobs[i]), nil, at)
+			dst = e.blob(dst, from, &r.Blobs[i], blobAt)
+			if len(dst) == before {
+				dst = e.text(dst, from, wire.BlobNote(&r.Blobs[i]), nil, blobAt)
 			}
 		}
-		at.blob = 0
 		dst = dst.Lit("]")
 	}
 	if r.IsError {

@@ -9,7 +9,7 @@ import (
 var _ wire.Counter = Codec{}
 
 // counted are the members that a request to count tokens may have. The API refuses others, such as max_tokens.
-var counted = rawjson.NewNames("messages", "model", "output_config", "system", "thinking", "tool_choice", "tools")
+var counted = nameSet("messages model output_config system thinking tool_choice tools")
 
 // CountPath returns "/v1/messages/count_tokens".
 func (Codec) CountPath(string) string { return "/v1/messages/count_tokens" }

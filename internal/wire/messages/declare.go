@@ -49,7 +49,9 @@ func (e *encoder) planFormat() {
 // tools appends the members tools and tool_choice.
 func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	tools := e.req.Tools
-	if mode := e.req.ToolChoice.Mode; mode != lathe.ChoiceFunction && mode != lathe.ChoiceNone && wire.Allowed(tools) != nil {
+	mode := e.req.ToolChoice.Mode
+	mayChoose := mode != lathe.ChoiceFunction && mode != lathe.ChoiceNone
+	if mayChoose && wire.Allowed(tools) != nil {
 		e.drop(wire.AllowedPath)
 	}
 	if !e.opts.Takes.MovesSystem() && slices.ContainsFunc(tools, fromBlock) {
@@ -105,10 +107,10 @@ func appendTool(dst wire.JSON, name, description string, schema []byte) wire.JSO
 
 // definition is a [wire.EncodeDefinition]. It encodes one tool.
 func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
-	all := e.dropped
+	earlier := e.dropped // the paths of this tool are collected apart from them
 	e.dropped = nil
 	dst = e.tool(dst, t)
-	dropped, e.dropped = e.dropped, all
+	dropped, e.dropped = e.dropped, earlier
 	return dst, dropped
 }
 
@@ -161,10 +163,12 @@ func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 
 // foreign appends a member of a tool from another wire if it has the same meaning on this wire; otherwise it records it as dropped.
 func (e *encoder) foreign(dst wire.JSON, x lathe.Member, schema []byte) wire.JSON {
+	isTrue := string(x.Value) == "true"
 	switch {
-	case x.Name == "strict" && string(x.Value) == "false": // false is the default
-	case x.Name == "strict" && string(x.Value) == "true" && !e.without(featureStrict) && isStrict(schema),
-		x.Name == "defer_loading" && string(x.Value) == "true":
+	case x.Name == "strict" && string(x.Value) == "false": // the default
+	case x.Name == "defer_loading" && isTrue:
+		return dst.Val(x.Name, x.Value)
+	case x.Name == "strict" && isTrue && !e.without(featureStrict) && len(strictRules.Strict(schema).Changes) == 0:
 		return dst.Val(x.Name, x.Value)
 	default:
 		e.drop("." + x.Name)
@@ -174,24 +178,12 @@ func (e *encoder) foreign(dst wire.JSON, x lathe.Member, schema []byte) wire.JSO
 
 // choice appends tool_choice.
 func (e *encoder) choice(dst wire.JSON) wire.JSON {
-	c := e.req.ToolChoice
 	parallel := e.req.ParallelToolCalls == nil || *e.req.ParallelToolCalls
-	own := len(e.req.Tools)+len(e.req.HostedTools) > 0
-	typ, name := "", ""
-	switch {
-	case len(e.stubs) > 0 && e.helper == nil:
-		typ = "none" // the stubs are needed only for calls in the history
-	case e.helper != nil && (!own || c.Mode == lathe.ChoiceNone):
-		typ, name = "tool", helperTool
-	case c.Mode == lathe.ChoiceFunction:
-		typ, name = "tool", shortName(c.Name)
-	case e.helper != nil, c.Mode == lathe.ChoiceRequired:
-		typ = "any"
-	case c.Mode == lathe.ChoiceNone:
-		typ = "none"
-	case c.Mode == lathe.ChoiceAuto, !parallel:
+	typ, name := choiceOf(e)
+	if typ == "" && !parallel {
 		typ = "auto"
-	default:
+	}
+	if typ == "" {
 		return dst
 	}
 	dst = dst.Key("tool_choice").Lit(`{"type":"`).Lit(typ).Lit(`"`).OptStr("name", name)
@@ -199,6 +191,26 @@ func (e *encoder) choice(dst wire.JSON) wire.JSON {
 		dst = dst.Bool("disable_parallel_tool_use", true)
 	}
 	return dst.Lit("}")
+}
+
+// choiceOf returns the type of tool_choice, and the name of the tool for the type tool. The type is "" if the request makes no choice. With
+// the helper tool the model must call a tool, which may be another one if the request has tools that it may call.
+func choiceOf(e *encoder) (typ, name string) {
+	c := e.req.ToolChoice
+	hasTools := len(e.req.Tools)+len(e.req.HostedTools) > 0
+	switch {
+	case e.helper == nil && len(e.stubs) > 0:
+		return "none", "" // the stubs are needed only for calls in the history
+	case e.helper != nil && (!hasTools || c.Mode == lathe.ChoiceNone):
+		return "tool", helperTool
+	case c.Mode == lathe.ChoiceFunction:
+		return "tool", shortName(c.Name)
+	case e.helper != nil, c.Mode == lathe.ChoiceRequired:
+		return "any", ""
+	case c.Mode == lathe.ChoiceNone, c.Mode == lathe.ChoiceAuto:
+		return c.Mode, "" // the wire has the same names
+	}
+	return "", ""
 }
 
 // jsonSchema returns the type of a response format and, for json_schema, its schema, which is nil if it is not an object.

@@ -40,30 +40,19 @@ func (w *writer) finish(f *lathe.Finish, extra []lathe.Member) {
 }
 
 // wholeNames are the members of a message that additional members must not replace.
-var wholeNames = rawjson.NewNames("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
+var wholeNames = nameSet("id type role model content stop_reason stop_sequence usage")
 
 // completeCalls appends the calls of the message that the deltas did not contain completely, and closes all blocks.
 func (w *writer) completeCalls(f *lathe.Finish) {
 	unmatched := slices.Clone(w.calls)
 	for i, c := range f.Message.Calls() {
-		var it *item
-		if at := itemOf(unmatched, i, &c); at >= 0 {
-			it = unmatched[at]
-			unmatched = slices.Delete(unmatched, at, at+1)
-		} else {
-			it = w.newCall(-1)
-		}
-		if it.ended && it.identified() {
+		at := itemOf(unmatched, i, &c)
+		if at < 0 {
+			w.newCall(-1).complete(w.head.ID, i, &c)
 			continue
 		}
-		if !it.began {
-			it.id, it.name, it.unsent = c.ID, c.Name, []byte(c.Arguments)
-		} else if n := len(it.sent) + len(it.unsent); n < len(c.Arguments) {
-			it.unsent = append(it.unsent, c.Arguments[n:]...)
-		}
-		it.id = cmp.Or(it.id, madeUpID(w.head.ID, i))
-		it.name = cmp.Or(it.name, shortName(c.Name))
-		it.ended, it.truncated = true, c.Incomplete
+		unmatched[at].complete(w.head.ID, i, &c)
+		unmatched = slices.Delete(unmatched, at, at+1)
 	}
 	for _, it := range w.queue {
 		if it.kind == blockCall { // if it has not ended, it is not in the message
@@ -74,6 +63,23 @@ func (w *writer) completeCalls(f *lathe.Finish) {
 		it.ended = true
 	}
 	w.advance()
+}
+
+// complete adds what the deltas of a call lack of c, call number i of the message that ends the run.
+func (it *item) complete(run string, i int, c *lathe.ToolCall) {
+	if it.ended && it.identified() {
+		return
+	}
+	received := len(it.sent) + len(it.unsent)
+	switch {
+	case !it.began:
+		it.id, it.name, it.unsent = c.ID, c.Name, []byte(c.Arguments)
+	case received < len(c.Arguments):
+		it.unsent = append(it.unsent, c.Arguments[received:]...)
+	}
+	it.id = cmp.Or(it.id, madeUpID(run, i))
+	it.name = cmp.Or(it.name, shortName(c.Name))
+	it.ended, it.truncated = true, c.Incomplete
 }
 
 // itemOf returns the index in items of the item for call number of the message, or -1. It prefers an item with the id of the call to one
@@ -99,27 +105,30 @@ func madeUpID(run string, i int) string {
 // appendStop appends stop_reason and stop_sequence. If a call was truncated or left out, the stop reason is max_tokens whatever the model
 // server reported, so that no client considers the answer complete.
 func (w *writer) appendStop(dst wire.JSON, f *lathe.Finish) wire.JSON {
-	reason, sequence := "end_turn", ""
-	switch r := w.head.Request; {
+	reason := stopReasonOf(w, f)
+	sequence := wire.JSON("null")
+	// With several stop sequences, it is unknown which one matched.
+	if r := w.head.Request; reason == "stop_sequence" && r != nil && len(r.Sampling.Stop) == 1 {
+		sequence = wire.Quoted(r.Sampling.Stop[0])
+	}
+	return dst.Fields("stop_reason", reason, "stop_sequence", sequence)
+}
+
+func stopReasonOf(w *writer, f *lathe.Finish) string {
+	onlyRefused := w.refused && !w.said && w.callsSent == 0
+	switch {
 	case f.Reason == lathe.FinishLength && f.RawReason == "model_context_window_exceeded":
-		reason = f.RawReason
+		return f.RawReason
 	case f.Reason == lathe.FinishLength, w.broken:
-		reason = "max_tokens"
-	case f.Reason == lathe.FinishContentFilter, w.refused && !w.said && w.callsSent == 0:
-		reason = "refusal"
+		return "max_tokens"
+	case f.Reason == lathe.FinishContentFilter, onlyRefused:
+		return "refusal"
 	case w.callsSent > 0:
-		reason = "tool_use"
+		return "tool_use"
 	case f.RawReason == "stop_sequence":
-		reason = f.RawReason
-		if r != nil && len(r.Sampling.Stop) == 1 { // with several stop sequences, it is unknown which one matched
-			sequence = r.Sampling.Stop[0]
-		}
+		return f.RawReason
 	}
-	stop := wire.JSON("null")
-	if sequence != "" {
-		stop = wire.Quoted(sequence)
-	}
-	return dst.Fields("stop_reason", reason, "stop_sequence", stop)
+	return "end_turn"
 }
 
 // Pass implements [wire.Writer]. It records the state of the stream after the events.
@@ -158,8 +167,11 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 
 // changesState reports whether an event changes the state of the writer. Of the deltas of blocks, only those with signatures do.
 func (w *writer) changesState(data []byte) bool {
-	return !bytes.HasPrefix(data, []byte(`{"type":"content_block_delta"`)) ||
-		len(w.queue) > 0 && w.queue[0].kind == blockThinking && bytes.Contains(data, []byte("signature"))
+	if !bytes.HasPrefix(data, []byte(`{"type":"content_block_delta"`)) {
+		return true
+	}
+	inThinking := len(w.queue) > 0 && w.queue[0].kind == blockThinking
+	return inThinking && bytes.Contains(data, []byte("signature"))
 }
 
 // passEvent records one event. After it, the queue contains only the open block, if any.

@@ -65,14 +65,19 @@ var refusals = []struct {
 
 // Refused returns the feature that the server has refused, if e is a 400 or 422 error about a feature; otherwise "".
 func (Codec) Refused(e *wire.APIError) string {
-	if e == nil || e.Status != 400 && e.Status != 422 || e.Code == overflowCode {
+	if e == nil || e.Code == overflowCode {
+		return ""
+	}
+	if e.Status != 400 && e.Status != 422 {
 		return ""
 	}
 	message := strings.ToLower(e.Message)
 	has := func(words string) bool { return strings.Contains(message, words) }
 	lacks := slices.ContainsFunc(unsupported, has)
+	isMissing := func(words string) bool { return !has(words) }
 	for _, r := range refusals {
-		if (lacks || r.feature == wire.FeatureBound) && !slices.ContainsFunc(r.words, func(words string) bool { return !has(words) }) {
+		mayApply := lacks || r.feature == wire.FeatureBound
+		if mayApply && !slices.ContainsFunc(r.words, isMissing) {
 			return r.feature
 		}
 	}

@@ -19,7 +19,7 @@ func (a *assembler) assemble() *lathe.Finish {
 			f.Message.Parts = append(f.Message.Parts, p)
 		}
 	}
-	f.Reason = a.reason()
+	f.Reason = a.checkReason()
 	f.Faults = slices.Clone(a.Faults)
 	return f
 }
@@ -106,8 +106,9 @@ func stopReason(raw string) (lathe.FinishReason, bool) {
 	return lathe.FinishUnknown, false
 }
 
-// reason returns the internal finish reason of the answer, from its content and its stop_reason.
-func (a *assembler) reason() lathe.FinishReason {
+// checkReason returns the internal finish reason of the answer, from its content and its stop_reason, and counts a stop_reason that is
+// unknown or does not match the content.
+func (a *assembler) checkReason() lathe.FinishReason {
 	r, known := stopReason(a.stop)
 	if !known {
 		a.fault(faultStopReason)
@@ -118,6 +119,7 @@ func (a *assembler) reason() lathe.FinishReason {
 	helper := slices.ContainsFunc(a.blocks, func(b *block) bool { return b.kind == blockHelper })
 	switch {
 	case r == lathe.FinishLength || r == lathe.FinishContentFilter:
+		return r
 	case a.calls > 0:
 		if r != lathe.FinishToolCalls {
 			a.fault(faultStopMismatch)

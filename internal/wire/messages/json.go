@@ -2,11 +2,15 @@ package messages
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
+
+// nameSet returns the set of the names in list, which are separated by blanks.
+func nameSet(list string) *rawjson.Names { return rawjson.NewNames(strings.Fields(list)...) }
 
 func isNull(v []byte) bool { return string(v) == "null" }
 

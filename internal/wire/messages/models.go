@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -39,5 +38,5 @@ func AppendCount(dst wire.JSON, tokens int64) wire.JSON {
 }
 
 // Published are members in the published schema of a request that ParseRequest does not read.
-var Published = rawjson.NewNames("cache_control", "container", "context_management", "diagnostics", "fallbacks", "inference_geo",
-	"mcp_servers", "output_format", "service_tier", "speed", "user_profile_id")
+var Published = nameSet(`cache_control container context_management diagnostics fallbacks inference_geo mcp_servers output_format service_tier speed
+		user_profile_id`)

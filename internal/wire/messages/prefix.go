@@ -29,8 +29,8 @@ func (x *prefix) add(pieces ...[]byte) {
 	}
 }
 
-// before returns the prefix of the index end of the body, which must be the end of a turn.
-func (x *prefix) before(body []byte, end int) wire.Prefix {
+// hashUntil adds the turns of the body before the index end, which must be the end of a turn, and returns their prefix.
+func (x *prefix) hashUntil(body []byte, end int) wire.Prefix {
 	for x.added < end {
 		at := x.added
 		for at < end && body[at] == ',' {
@@ -64,7 +64,7 @@ func (x *prefix) refuse(body []byte, p *lathe.Reasoning) {
 	if b.Left == nil {
 		b.Left = map[string]wire.Prefix{}
 	}
-	b.Left[p.Data] = x.before(body, x.turn)
+	b.Left[p.Data] = x.hashUntil(body, x.turn)
 }
 
 // judge returns the verdict about reasoning in the last turn of the body.
@@ -72,7 +72,8 @@ func (x *prefix) judge(body []byte, p *lathe.Reasoning) verdict {
 	if x.bound == nil || p.Data == "" {
 		return sent
 	}
-	switch valid, isRefused := x.bound.Valid(p.Data, x.before(body, x.turn)); {
+	valid, isRefused := x.bound.Valid(p.Data, x.hashUntil(body, x.turn))
+	switch {
 	case isRefused:
 		return refused
 	case !valid:
@@ -91,5 +92,5 @@ func (x *prefix) finish(body []byte) {
 	if x.answered {
 		end = x.turn
 	}
-	x.bound.Before = x.before(body, end)
+	x.bound.Before = x.hashUntil(body, end)
 }

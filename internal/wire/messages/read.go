@@ -7,18 +7,17 @@ import (
 
 // Names of the members that the codec reads, by object.
 var (
-	requestNames = rawjson.NewNames("model", "messages", "system", "max_tokens", "tools", "tool_choice", "stream", "temperature", "top_p",
-		"top_k", "stop_sequences", "thinking", "output_config", "metadata", "lathe")
-	thinkingNames = rawjson.NewNames("type", "budget_tokens", "display")
-	outputNames   = rawjson.NewNames("effort", "format")
-	formatNames   = rawjson.NewNames("type", "schema")
-	metadataNames = rawjson.NewNames("user_id")
-	choiceNames   = rawjson.NewNames("type", "name", "disable_parallel_tool_use")
-	toolNames     = rawjson.NewNames("type", "name", "description", "input_schema")
-	messageNames  = rawjson.NewNames("role", "content")
-	blockNames    = rawjson.NewNames("type", "text", "source", "title", "thinking", "signature", "data", "id", "name", "input",
-		"tool_use_id", "content", "is_error", "tool_name")
-	sourceNames = rawjson.NewNames("type", "media_type", "data", "url", "file_id", "content")
+	requestNames = nameSet(`model messages system max_tokens tools tool_choice stream temperature top_p top_k stop_sequences thinking output_config
+		metadata lathe`)
+	thinkingNames = nameSet("type budget_tokens display")
+	outputNames   = nameSet("effort format")
+	formatNames   = nameSet("type schema")
+	metadataNames = nameSet("user_id")
+	choiceNames   = nameSet("type name disable_parallel_tool_use")
+	toolNames     = nameSet("type name description input_schema")
+	messageNames  = nameSet("role content")
+	blockNames    = nameSet("type text source title thinking signature data id name input tool_use_id content is_error tool_name")
+	sourceNames   = nameSet("type media_type data url file_id content")
 )
 
 // A reader parses one request.
@@ -96,7 +95,8 @@ func (r *reader) readThinking(o wire.Object) string {
 	switch typ {
 	case "adaptive", "disabled":
 	case "enabled":
-		if r.Sampling.ReasoningBudget = t.Count("budget_tokens"); r.Sampling.ReasoningBudget == nil {
+		r.Sampling.ReasoningBudget = t.Count("budget_tokens")
+		if r.Sampling.ReasoningBudget == nil {
 			t.Fail("budget_tokens", "Must be an integer from 1 to 2147483647.")
 		}
 	default:

@@ -102,7 +102,8 @@ func (r *reader) readResult(o wire.Object) lathe.Part {
 		}
 	}
 	var plain bool
-	if res.Content, res.Blobs, plain = resultContent(content); !plain {
+	res.Content, res.Blobs, plain = resultContent(content)
+	if !plain {
 		res.Extra = append(res.Extra, lathe.Member{Name: "content", Value: bytes.Clone(content)})
 	}
 	return res
@@ -118,7 +119,8 @@ func resultContent(blocks []byte) (content string, blobs []lathe.Blob, plain boo
 		switch typ {
 		case "text":
 			texts = append(texts, text(el, "text"))
-			plain = plain && len(texts) == 1 && len(blobs) == 0 && texts[0] != "" && len(wire.OtherMembers(el, "type", "text")) == 0
+			isFirst := len(texts) == 1 && len(blobs) == 0
+			plain = plain && isFirst && texts[0] != "" && len(wire.OtherMembers(el, "type", "text")) == 0
 			continue
 		case "image", "document":
 			if b, ok := blobOf(el, typ); ok {
@@ -157,7 +159,8 @@ func (r *reader) readBlob(v []byte, typ string) lathe.Part {
 	switch rawjson.Text(source.Get("type")) {
 	case "base64":
 		var err error
-		if b.Data, err = base64.StdEncoding.DecodeString(source.String("data")); err != nil {
+		b.Data, err = base64.StdEncoding.DecodeString(source.String("data"))
+		if err != nil {
 			source.Fail("data", "Must be base64.")
 		}
 		b.MediaType = source.String("media_type")

@@ -48,11 +48,11 @@ func (r *reader) changeTools(change string, tool []byte) {
 	case "tool_definition":
 		definition := get(tool, "definition")
 		name = text(definition, "name")
-		if short := r.toolName(name); slices.ContainsFunc(r.Tools, func(t *lathe.ToolSpec) bool { return t.Name == short }) {
-			break
+		short, n := r.toolName(name), len(r.Tools)
+		isDeclared := slices.ContainsFunc(r.Tools, func(t *lathe.ToolSpec) bool { return t.Name == short })
+		if !isDeclared {
+			r.readTool("tool.definition", definition)
 		}
-		n := len(r.Tools)
-		r.readTool("tool.definition", definition)
 		for _, t := range r.Tools[n:] {
 			t.Origin = wire.OriginInput
 		}

@@ -40,24 +40,7 @@ func (e *encoder) planThinking() {
 		e.drop("sampling.reasoning_budget")
 		p.mode = "adaptive"
 	}
-	replacesEffort := p.mode == "adaptive" && e.without(featureAdaptive) // a budget is sent instead of the effort
-	if replacesEffort {
-		p.mode, p.budget = "enabled", efforts[cmp.Or(p.effort, "medium")]
-	}
-	unfit := p.mode == "enabled" && (e.forced() || e.unsignedStep()) // adaptive thinking allows a forced call
-	if unfit || p.on() && e.without(featureThinking) {
-		e.dropBudget()
-		p.mode = ""
-	}
-	if p.mode == "disabled" && e.without(featureThinking) {
-		p.mode = ""
-	}
-	if p.effort != "" && e.without(featureEffort) {
-		if p.mode != "enabled" || !replacesEffort {
-			e.drop("sampling.reasoning_effort")
-		}
-		p.effort = ""
-	}
+	fitEffort(e)
 	if p.mode == "enabled" {
 		e.fitBudget()
 	}
@@ -67,6 +50,33 @@ func (e *encoder) planThinking() {
 		p.display = "summarized"
 	default:
 		e.drop("sampling.reasoning_summary")
+	}
+}
+
+// fitEffort replaces an effort by its budget if the model has no adaptive thinking, removes a mode of thinking that the model refuses for
+// this request, and an effort that it does not accept.
+func fitEffort(e *encoder) {
+	p := &e.plan
+	hasBudget := false // the budget expresses the effort
+	if p.mode == "adaptive" && e.without(featureAdaptive) {
+		p.mode, p.budget = "enabled", efforts[cmp.Or(p.effort, "medium")]
+		hasBudget = true
+	}
+	isRefused := e.without(featureThinking)
+	if p.mode == "enabled" { // adaptive thinking allows a forced call
+		isRefused = isRefused || e.forced() || e.unsignedStep()
+	}
+	if isRefused {
+		if p.on() {
+			e.dropBudget()
+		}
+		p.mode, hasBudget = "", false
+	}
+	if p.effort != "" && e.without(featureEffort) {
+		if !hasBudget {
+			e.drop("sampling.reasoning_effort")
+		}
+		p.effort = ""
 	}
 }
 
@@ -83,7 +93,8 @@ func (e *encoder) planEffort() {
 			return
 		}
 		e.drop("sampling.reasoning_effort")
-		if p.effort = "high"; effort == "minimal" {
+		p.effort = "high"
+		if effort == "minimal" {
 			p.effort = "low"
 		}
 	}

@@ -63,18 +63,15 @@ func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
 	return &writer{blockWriter: blockWriter{head: head}}
 }
 
-// messageID returns the id of a message on this wire.
-func messageID(answer string) string { return "msg_" + answer }
-
 func (w *writer) AppendStart(dst []byte) []byte { return w.write(dst, w.start) }
 
-// write appends to dst what write writes, or nothing if the answer has ended.
-func (w *writer) write(dst []byte, write func()) []byte {
+// write calls add, which appends to out, with dst as out, and returns the extended slice. If the answer has ended, it returns dst.
+func (w *writer) write(dst []byte, add func()) []byte {
 	if w.finished {
 		return dst
 	}
 	w.out = dst
-	write()
+	add()
 	return w.out
 }
 
@@ -97,7 +94,7 @@ func (w *blockWriter) event(typ string, members ...any) {
 
 // appendHead appends the members of a message that precede its content, without a trailing comma.
 func appendHead(dst wire.JSON, h *wire.AnswerHead) wire.JSON {
-	return dst.Lit("{").Fields("id", messageID(h.ID), "type", "message", "role", "assistant", "model", h.Model)
+	return dst.Lit("{").Fields("id", "msg_"+h.ID, "type", "message", "role", "assistant", "model", h.Model)
 }
 
 func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
@@ -138,11 +135,11 @@ func (w *writer) callDelta(d *lathe.Delta) {
 		}
 		it.id, it.name = d.ID, d.Name
 	case lathe.DeltaCallArgs:
-		if it.began && !it.ended && len(it.unsent) == 0 && w.queue[0] == it {
-			if d.Text == "" {
-				return
+		isOpen := it.began && !it.ended && w.queue[0] == it
+		if isOpen && len(it.unsent) == 0 {
+			if d.Text != "" {
+				w.delta(it, d.Text)
 			}
-			w.delta(it, d.Text)
 			return
 		}
 		it.unsent = append(it.unsent, d.Text...)
@@ -238,11 +235,12 @@ func (w *writer) advance() {
 	for len(w.queue) > 0 {
 		it := w.queue[0]
 		if it.kind == blockCall {
+			hasInput := len(it.unsent)+len(it.sent) > 0
 			canBegin := it.identified() && (len(it.unsent) > 0 || it.ended)
 			if !it.began && !canBegin {
 				return
 			}
-			if len(it.unsent)+len(it.sent) == 0 && it.truncated { // a client would take it for a call without arguments
+			if it.truncated && !hasInput { // a client would take it for a call without arguments
 				w.broken, w.queue = true, w.queue[1:]
 				continue
 			}
