@@ -60,8 +60,8 @@ const (
 	tooLongLine = 1 << 20 // the default of max_line_bytes
 )
 
-// A reader parses the responses that its client received, by read, and records findings about them. Only methods whose names begin with read
-// or judge change its fields.
+// A reader parses the responses that its client received, by read, and records findings about them. Only methods whose names begin with
+// read or judge change its fields.
 type reader struct {
 	client
 	nativeCalls bool           // the server returns native tool calls
