@@ -60,8 +60,27 @@ const (
 	tooLongLine = 1 << 20 // the default of max_line_bytes
 )
 
+// A reader parses the responses that its client received, by read, and records findings about them. Only methods whose names begin with
+// read or judge change its fields.
+type reader struct {
+	client
+	nativeCalls bool           // the server returns native tool calls
+	textProbes  []string       // probes whose answers had calls in the text: see judgeAnswerText
+	textCalls   map[string]int // dialect → number of answers with calls that it can read
+	marked      string         // dialect that was identified by its mark
+}
+
+// newReader returns a reader with a client of its own. The caller must call leave of the result.
+func newReader(t Target, opts *Options) (*reader, error) {
+	c, err := newClient(t, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{client: *c, textCalls: map[string]int{}}, nil
+}
+
 // read parses a response with status 200 and records findings. It returns nil if the response contains no completion.
-func (x *examiner) read(e *exchange, req *lathe.Request, stream bool) *answer {
+func (x *reader) read(e *exchange, req *lathe.Request, stream bool) *answer {
 	if e.tooLarge {
 		x.find("too-large")
 	}
@@ -107,7 +126,7 @@ func (x *examiner) read(e *exchange, req *lathe.Request, stream bool) *answer {
 }
 
 // readWhole parses a JSON completion. It returns false if the body is not a completion.
-func (x *examiner) readWhole(a *answer, body []byte) bool {
+func (x *reader) readWhole(a *answer, body []byte) bool {
 	if !isObject(body) {
 		x.find("not-a-completion")
 		return false
@@ -131,7 +150,7 @@ func (x *examiner) readWhole(a *answer, body []byte) bool {
 }
 
 // readStream parses server-sent events and records findings about their lines.
-func (x *examiner) readStream(a *answer, e *exchange) {
+func (x *reader) readStream(a *answer, e *exchange) {
 	x.judgeLines(e)
 	asm, r := openai.NewAssembler(nil), eventsOf(e, x.opts.MaxBytes)
 	for {
@@ -189,7 +208,7 @@ func eventsOf(e *exchange, limit int) *sse.Reader {
 }
 
 // judgeLines records findings about how the events are written, before they are parsed.
-func (x *examiner) judgeLines(e *exchange) {
+func (x *reader) judgeLines(e *exchange) {
 	if m := e.media(); m != "text/event-stream" {
 		x.find("content-type", m)
 	}
@@ -235,7 +254,7 @@ var faultFindings = map[string]string{
 	openai.FaultNameMissing:      "name-missing",
 }
 
-func (x *examiner) judgeFaults(fin *lathe.Finish) {
+func (x *reader) judgeFaults(fin *lathe.Finish) {
 	for _, f := range fin.Faults {
 		if id := faultFindings[f.Kind]; id != "" {
 			x.find(id)

@@ -72,7 +72,7 @@ func (e *exchange) explain() string {
 
 // ask makes a request, and repeats it after temporary failures: once if the connection was lost, while the server loads the model, and once
 // after a status that isTemporary. It records findings about the failure.
-func (x *examiner) ask(ctx context.Context, method string, u *url.URL, body []byte, key secret.Secret) *exchange {
+func (x *client) ask(ctx context.Context, method string, u *url.URL, body []byte, key secret.Secret) *exchange {
 	again := func() *exchange { return x.send(ctx, method, u, body, key) }
 	e := again()
 	if e.lost() && x.unreachable == nil && ctx.Err() == nil {
@@ -105,7 +105,7 @@ const loadingPause = time.Second
 
 // awaitLoading repeats a request as long as the server responds that it is loading the model, for at most Options.Loading. It returns the
 // last response.
-func (x *examiner) awaitLoading(ctx context.Context, e *exchange, again func() *exchange) *exchange {
+func (x *client) awaitLoading(ctx context.Context, e *exchange, again func() *exchange) *exchange {
 	until := time.Now().Add(x.opts.Loading)
 	for {
 		words := e.message()
@@ -126,7 +126,7 @@ func isTemporary(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }
 
-func (x *examiner) wait(h http.Header) time.Duration {
+func (x *client) wait(h http.Header) time.Duration {
 	d := x.opts.Wait
 	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
 		d = time.Duration(min(s, 3600)) * time.Second
@@ -135,10 +135,10 @@ func (x *examiner) wait(h http.Header) time.Duration {
 }
 
 // mayAsk reports whether the request limit of an Asker allows another request.
-func (x *examiner) mayAsk() bool { return x.left == nil || *x.left > 0 }
+func (x *client) mayAsk() bool { return x.left == nil || *x.left > 0 }
 
 // spend counts a request.
-func (x *examiner) spend() {
+func (x *client) spend() {
 	x.probe.Requests++
 	if x.left != nil {
 		*x.left--
@@ -146,7 +146,7 @@ func (x *examiner) spend() {
 }
 
 // send makes one request and reads the response, both within Timeout.
-func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []byte, key secret.Secret) *exchange {
+func (x *client) send(ctx context.Context, method string, u *url.URL, body []byte, key secret.Secret) *exchange {
 	x.spend()
 	started := time.Now()
 	defer func() { x.probe.Millis += time.Since(started).Milliseconds() }()
@@ -215,7 +215,7 @@ func (r *firstByte) Read(p []byte) (int, error) {
 
 // failed returns the exchange of a request without a response. After two failed connections in a row, before any response, the server
 // counts as unreachable.
-func (x *examiner) failed(ctx context.Context, err error) *exchange {
+func (x *client) failed(ctx context.Context, err error) *exchange {
 	e := &exchange{err: bare(err), timedOut: errors.Is(ctx.Err(), context.DeadlineExceeded), header: http.Header{}}
 	if e.timedOut {
 		x.timeouts++

@@ -15,18 +15,18 @@ import (
 // An Asker sends single requests to a model server, as the probes of [Run] do, and reports findings about each response. Only one goroutine
 // may use it at a time.
 type Asker struct {
-	base      *examiner
+	base      *reader
 	connected bool
 }
 
 // NewAsker returns an Asker for the model t. opts may be nil; only Timeout, MaxBytes, MaxTokens, Wait and MaxWait are used. The error has
 // the code invalid_config: the URL or the protocol is not valid. The caller must call Close.
 func NewAsker(t Target, opts *Options) (*Asker, error) {
-	x, err := newExaminer(t, opts)
+	r, err := newReader(t, opts)
 	if err != nil {
 		return nil, lathe.CodeInvalidConfig.Wrap("doctor", err)
 	}
-	return &Asker{base: x}, nil
+	return &Asker{base: r}, nil
 }
 
 // Close closes idle connections. Ask must not be in progress.
@@ -96,7 +96,7 @@ func (a *Asker) AskWithoutTools(ctx context.Context, req *lathe.Request, stream 
 func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit func([]byte) []byte) *Answer {
 	x := *a.base // with a report of its own
 	x.report, x.found = &Report{Probes: []Probe{{Name: "ask", Outcome: OK}}}, map[string]*Finding{}
-	x.probe, x.answered = &x.report.Probes[0], true
+	x.probe = &x.report.Probes[0]
 	full, base := *req, x.request("")
 	full.Model, full.Overrides = base.Model, slices.Concat(base.Overrides, req.Overrides)
 	if full.Sampling.MaxTokens == nil {
@@ -138,7 +138,7 @@ func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit f
 }
 
 // finishOf records findings about the last response, and returns the assembled answer; nil: there is none.
-func finishOf(x *examiner, e *exchange, req *lathe.Request, stream bool) (finish *lathe.Finish) {
+func finishOf(x *reader, e *exchange, req *lathe.Request, stream bool) (finish *lathe.Finish) {
 	switch {
 	case e.status == http.StatusOK:
 		answer := x.read(e, req, stream)

@@ -92,7 +92,7 @@ func (g group) endsBefore(p piece) bool {
 func whole(text string) bool { return rawjson.Check([]byte(text), rawjson.Limits{}) == nil }
 
 // judgeIndexes records findings about the indexes of the calls in a stream.
-func (x *examiner) judgeIndexes(a *answer) {
+func (x *reader) judgeIndexes(a *answer) {
 	var seen []int
 	for _, p := range a.pieces {
 		n, err := strconv.Atoi(p.index)
@@ -126,7 +126,7 @@ func (x *examiner) judgeIndexes(a *answer) {
 }
 
 // judgeIDs records findings about the ids of the calls.
-func (x *examiner) judgeIDs(a *answer) {
+func (x *reader) judgeIDs(a *answer) {
 	var first []string // first id of each call
 	for _, g := range a.groups {
 		ids := g.ids()
@@ -154,7 +154,7 @@ func (x *examiner) judgeIDs(a *answer) {
 }
 
 // judgeNames records findings about names and types of the calls.
-func (x *examiner) judgeNames(a *answer) {
+func (x *reader) judgeNames(a *answer) {
 	for _, g := range a.groups {
 		names := g.names()
 		switch {
@@ -185,7 +185,7 @@ func (x *examiner) judgeNames(a *answer) {
 const oneChunkBytes = 32
 
 // judgeForms records findings about how arguments are encoded.
-func (x *examiner) judgeForms(a *answer) {
+func (x *reader) judgeForms(a *answer) {
 	for _, g := range a.groups {
 		text := g.text()
 		switch {
@@ -222,7 +222,7 @@ func limited(a *answer) bool { return a.finish() == "length" || a.finish() == "c
 const maxArgs = 200_000
 
 // judgeArguments records findings about tool names and arguments that the model wrote.
-func (x *examiner) judgeArguments(a *answer) {
+func (x *reader) judgeArguments(a *answer) {
 	for _, c := range a.calls() {
 		if !offered(a.req, c.Name) && c.Name != "" {
 			x.find("unknown-tool", c.Name)
@@ -230,7 +230,7 @@ func (x *examiner) judgeArguments(a *answer) {
 	}
 	for _, g := range a.groups {
 		text := strings.TrimSpace(g.text())
-		if a.cut || limited(a) || text == "" || text[0] == '"' || x.asksLess(a.req) {
+		if a.cut || limited(a) || text == "" || text[0] == '"' || asksLess(a.req, x.opts.MaxTokens) {
 			continue
 		}
 		if len(text) > maxArgs {
@@ -255,9 +255,9 @@ func (x *examiner) judgeArguments(a *answer) {
 	}
 }
 
-// asksLess reports whether the token limit of the request is meant to truncate the answer.
-func (x *examiner) asksLess(req *lathe.Request) bool {
-	return req.Sampling.MaxTokens != nil && *req.Sampling.MaxTokens < x.opts.MaxTokens
+// asksLess reports whether the token limit of the request is meant to truncate the answer: it is below the usual limit.
+func asksLess(req *lathe.Request, usual int) bool {
+	return req.Sampling.MaxTokens != nil && *req.Sampling.MaxTokens < usual
 }
 
 func offered(req *lathe.Request, name string) bool {

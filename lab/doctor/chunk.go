@@ -34,7 +34,7 @@ const (
 )
 
 // readEvent parses the data of one event.
-func (x *examiner) readEvent(a *answer, data []byte) {
+func (x *reader) readEvent(a *answer, data []byte) {
 	data = bytes.TrimSpace(data)
 	switch {
 	case len(data) == 0:
@@ -61,7 +61,7 @@ func (x *examiner) readEvent(a *answer, data []byte) {
 }
 
 // readChunk parses a chunk, or a whole completion. The content of its choices is in the given member.
-func (x *examiner) readChunk(a *answer, data []byte, member string) {
+func (x *reader) readChunk(a *answer, data []byte, member string) {
 	a.chunks++
 	some := false
 	for c := range rawjson.Elements(rawjson.At(data, "choices")) {
@@ -86,7 +86,7 @@ func (x *examiner) readChunk(a *answer, data []byte, member string) {
 	}
 }
 
-func (x *examiner) readChoice(a *answer, choice []byte, member string) {
+func (x *reader) readChoice(a *answer, choice []byte, member string) {
 	if f := rawjson.At(choice, "finish_reason"); is(f, '"') {
 		a.finishes = append(a.finishes, rawjson.Text(f))
 	}
@@ -126,7 +126,7 @@ func (x *examiner) readChoice(a *answer, choice []byte, member string) {
 	a.text.WriteString(text)
 }
 
-func (x *examiner) readCalls(a *answer, v []byte) {
+func (x *reader) readCalls(a *answer, v []byte) {
 	switch {
 	case is(v, '{'):
 		x.find("tool-calls-object")

@@ -10,20 +10,12 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/plain"
-	"github.com/lathe-run/lathe/internal/reconnect"
-	"github.com/lathe-run/lathe/internal/text"
-	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/upstreams"
 	"github.com/lathe-run/lathe/secret"
 )
@@ -171,11 +163,12 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 	fail := func(code lathe.Code, err error) (*Report, error) {
 		return nil, code.Wrap("doctor", err)
 	}
-	x, err := newExaminer(t, opts)
+	r, err := newReader(t, opts)
 	if err != nil {
 		return fail(lathe.CodeInvalidConfig, err)
 	}
-	defer x.leave()
+	defer r.leave()
+	x := &examiner{reader: r}
 	list := probes
 	if x.opts.Quick {
 		list = probes[:quickProbes]
@@ -200,91 +193,20 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 	return x.report, nil
 }
 
-// newExaminer prepares an examination. The caller must call leave of the result.
-func newExaminer(t Target, opts *Options) (*examiner, error) {
-	codec := upstreams.Of(t.Wire)
-	if codec == nil {
-		return nil, fmt.Errorf("no wire %.40q", t.Wire)
-	}
-	u, err := wire.BaseURL(t.BaseURL, codec, t.Model)
-	if err != nil {
-		return nil, err
-	}
-	if t.Model == "" {
-		return nil, errors.New("no model is named")
-	}
-	x := &examiner{target: t, opts: opts.withDefaults(), codec: codec, base: u, report: &Report{Model: t.Model, Findings: []Finding{}},
-		found: map[string]*Finding{}, leave: func() {}, learned: learned{textCalls: map[string]int{}, noUsage: t.NoUsage, maxComplete: t.MaxCompletionTokens}}
-	x.transport, x.fresh = t.Transport, t.Transport
-	if x.transport == nil {
-		own := &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
-			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
-			ForceAttemptHTTP2:      true,
-			MaxResponseHeaderBytes: maxHeaderBytes,
-			DisableCompression:     true, // the bytes are checked uncompressed
-		}
-		if u.Scheme == "https" {
-			own.DialContext = plain.Dialer(own.DialContext)
-		}
-		x.leave = own.CloseIdleConnections
-		x.transport, x.fresh = own, reconnect.Fresh(own)
-	}
-	return x, nil
-}
+// maxTimeouts is the number of timeouts after which no more requests are made.
+const maxTimeouts = 3
 
-const (
-	dialTimeout    = 10 * time.Second
-	maxHeaderBytes = 64 << 10
-	maxDetail      = 240 // bytes of a text quoted by a finding
-	maxTimeouts    = 3   // number of timeouts after which no more requests are made
-)
-
-// An examiner is the state of one examination. The probes send requests with post, ask or send, and read the responses with read; all of
-// them record findings with find, and settings with mend.
+// An examiner is the state of one examination: a reader, which has the client and the findings, and what the probes have learned about the
+// server, for later probes. The probes send requests with post, ask or send, and read the responses with read; they record findings with
+// find, and settings with mend.
 type examiner struct {
-	target    Target
-	opts      Options
-	codec     wire.Upstream
-	base      *url.URL
-	transport http.RoundTripper
-	fresh     http.RoundTripper // opens a new connection for each request, unless the caller set the transport
-	leave     func()            // closes idle connections if the transport belongs to this examination
-	left      *int              // requests that an Asker may still make; nil: no limit
-	report    *Report
-	found     map[string]*Finding
-	mends     []Setting
-	probe     *Probe // current probe; run sets it, and Run sets number and probes
-	number    int    // number of the current probe, from 1
-	probes    int    // largest number of probes
-	reach
-	learned
-}
-
-// reach is how the server responds to requests. Only send and failed change it.
-type reach struct {
-	unreachable error // if set, the examination ends
-	mistake     bool  // unreachable is an error of the URL or the certificate
-	connected   bool  // the server has sent a response
-	silent      int   // requests without a response, in a row
-	timeouts    int
-}
-
-// learned is what the probes have found out about the server, for later requests and probes.
-type learned struct {
-	listed       []string       // models that the server lists
-	answered     bool           // the server has sent a completion
-	without      []string       // features that the server refuses: see post
-	noUsage      bool           // the server refuses stream_options
-	maxComplete  bool           // the server requires max_completion_tokens
-	toolsRefused bool           // see refuseTools
-	nativeCalls  bool           // the server returns native tool calls
-	textProbes   []string       // probes whose answers had calls in the text: see judgeAnswerText
-	textCalls    map[string]int // dialect → number of answers with calls that it can read
-	marked       string         // dialect that was identified by its mark
-	ownCall      *answer        // an answer with a call, for a probe that answers the call
-	refusedWith  string         // why the server refused a history
-	remedies     []remedy       // changes of a history that the server requires
+	*reader
+	listed       []string // models that the server lists
+	answered     bool     // the server has sent a completion
+	toolsRefused bool     // see refuseTools
+	ownCall      *answer  // an answer with a call, for a probe that answers the call
+	refusedWith  string   // why the server refused a history
+	remedies     []remedy // changes of a history that the server requires
 }
 
 // run makes one probe.
@@ -298,17 +220,6 @@ func (x *examiner) run(ctx context.Context, p probe) {
 	x.progress(p.name)
 	p.run(ctx, x)
 	x.decide()
-}
-
-func (x *examiner) progress(what string) { x.opts.Progress(what, x.number, x.probes) }
-
-// decide sets the outcome of the current probe to the worst severity of its findings.
-func (x *examiner) decide() {
-	for _, id := range x.probe.Findings {
-		if s := x.found[id].Severity; rank(s) > rank(x.probe.Outcome) {
-			x.probe.Outcome = s
-		}
-	}
 }
 
 // skips returns why a probe must be skipped, or "".
@@ -328,36 +239,4 @@ func (x *examiner) skips(p probe) string {
 		return "no key is given"
 	}
 	return ""
-}
-
-// chat reports whether the protocol is chat completions.
-func (x *examiner) chat() bool { return x.codec.Wire() == lathe.WireOpenAIChat }
-
-// find adds a finding to the current probe. The details, if any, are appended to its observation; they may contain text of the server.
-func (x *examiner) find(id string, details ...string) {
-	f := x.found[id]
-	if f == nil {
-		f = newFinding(id)
-		x.found[id] = f
-	}
-	if detail := strings.Join(details, ""); detail != "" && f.Detail == "" {
-		f.Detail = clip(secret.Scrub(detail, x.secrets()...))
-	}
-	if !slices.Contains(f.Probes, x.probe.Name) {
-		f.Probes = append(f.Probes, x.probe.Name)
-		x.probe.Findings = append(x.probe.Findings, id)
-	}
-}
-
-func (x *examiner) secrets() []secret.Secret {
-	list := []secret.Secret{x.target.Key}
-	for _, v := range x.target.Headers {
-		list = append(list, v)
-	}
-	return list
-}
-
-// clip returns the first maxDetail bytes of a text, on one line.
-func clip(s string) string {
-	return text.Clip(strings.Join(strings.Fields(s), " "), maxDetail)
 }

@@ -3,6 +3,10 @@ package doctor
 import (
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // A Severity says how much a finding matters.
@@ -39,4 +43,54 @@ func statusID(status int, suffix string) string {
 		return id
 	}
 	return "status-5xx" + suffix
+}
+
+// findings collects what is found out about a target: find and findAndMend add findings to the current probe, and mend adds settings.
+type findings struct {
+	target Target
+	report *Report
+	found  map[string]*Finding // by id; Run copies them to the report
+	mends  []Setting           // settings that findings require
+	probe  *Probe              // current probe, an element of report.Probes; run, findInText and Asker.ask set it
+}
+
+// find adds a finding to the current probe. The details, if any, are appended to its observation; they may contain text of the server.
+func (x *findings) find(id string, details ...string) {
+	f := x.found[id]
+	if f == nil {
+		f = newFinding(id)
+		x.found[id] = f
+	}
+	if detail := strings.Join(details, ""); detail != "" && f.Detail == "" {
+		f.Detail = clip(secret.Scrub(detail, x.secrets()...))
+	}
+	if !slices.Contains(f.Probes, x.probe.Name) {
+		f.Probes = append(f.Probes, x.probe.Name)
+		x.probe.Findings = append(x.probe.Findings, id)
+	}
+}
+
+func (x *findings) secrets() []secret.Secret {
+	list := []secret.Secret{x.target.Key}
+	for _, v := range x.target.Headers {
+		list = append(list, v)
+	}
+	return list
+}
+
+// decide sets the outcome of the current probe to the worst severity of its findings.
+func (x *findings) decide() {
+	for _, id := range x.probe.Findings {
+		if s := x.found[id].Severity; rank(s) > rank(x.probe.Outcome) {
+			x.probe.Outcome = s
+		}
+	}
+}
+
+// maxDetail is the number of bytes of a text that a finding quotes.
+const maxDetail = 240
+
+// clip returns the first maxDetail bytes of a text, on one line.
+func clip(s string) string {
+	return text.Clip(strings.Join(strings.Fields(s), " "), maxDetail)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // judge records findings about an answer. Findings that make others meaningless come first.
-func (x *examiner) judge(a *answer) {
+func (x *reader) judge(a *answer) {
 	if a.failed {
 		return
 	}
@@ -41,7 +41,7 @@ func (x *examiner) judge(a *answer) {
 	x.judgeAnswerText(a)
 }
 
-func (x *examiner) judgeFinish(a *answer) {
+func (x *reader) judgeFinish(a *answer) {
 	if len(a.finishes) > 1 {
 		x.find("finish-twice")
 	}
@@ -58,7 +58,7 @@ func (x *examiner) judgeFinish(a *answer) {
 		}
 	case "length":
 		switch limit := a.req.Sampling.MaxTokens; {
-		case x.asksLess(a.req): // the probe limits the answer on purpose
+		case asksLess(a.req, x.opts.MaxTokens): // the probe limits the answer on purpose
 		case limit == nil, a.completion > 0 && a.completion < *limit:
 			x.find("length")
 		default:
@@ -80,7 +80,7 @@ func (x *examiner) judgeFinish(a *answer) {
 }
 
 // judgeAnswerText records findings about calls and thinking in the text of an answer.
-func (x *examiner) judgeAnswerText(a *answer) {
+func (x *reader) judgeAnswerText(a *answer) {
 	text := a.text.String()
 	if text == "" {
 		return
@@ -94,7 +94,7 @@ func (x *examiner) judgeAnswerText(a *answer) {
 	if len(a.req.Tools) == 0 || a.req.ToolChoice.Mode == lathe.ChoiceNone {
 		return
 	}
-	if x.writesBare(text, a.req.Tools) {
+	if writesBare(x.target.Model, text, a.req.Tools) {
 		x.findAndMend("bare-calls", "bare_calls", "true")
 		return
 	}
@@ -114,8 +114,8 @@ func (x *examiner) judgeAnswerText(a *answer) {
 }
 
 // writesBare reports whether text is a tool call without marks. It returns false for models whose dialect has such calls.
-func (x *examiner) writesBare(text string, tools []*lathe.ToolSpec) bool {
-	if name, _ := dialect.ForModel(x.target.Model); name == "llama3-json" || name == "xlam" {
+func writesBare(model, text string, tools []*lathe.ToolSpec) bool {
+	if name, _ := dialect.ForModel(model); name == "llama3-json" || name == "xlam" {
 		return false
 	}
 	d, _ := dialect.Lookup("hermes")
@@ -166,7 +166,7 @@ func dialectsOf(text string, tools []*lathe.ToolSpec) []string {
 
 // judgeText selects the dialect that the model writes, after all answers have been read: among the dialects that read the most answers it
 // prefers that of the model's name, then the one identified by its mark, then the first.
-func (x *examiner) judgeText() {
+func (x *reader) judgeText() {
 	if len(x.textCalls) == 0 {
 		return
 	}
@@ -194,7 +194,7 @@ func (x *examiner) judgeText() {
 }
 
 // findInText adds a finding to each probe whose answers had calls in the text.
-func (x *examiner) findInText(id string, details ...string) {
+func (x *reader) findInText(id string, details ...string) {
 	for i := range x.report.Probes {
 		x.probe = &x.report.Probes[i]
 		if slices.Contains(x.textProbes, x.probe.Name) {

@@ -14,7 +14,7 @@ import (
 
 // readOther parses a response with status 200 in a protocol other than chat completions, with the codec of the protocol, and records
 // findings. It returns nil if the response contains no answer.
-func (x *examiner) readOther(e *exchange, req *lathe.Request, stream bool) *answer {
+func (x *reader) readOther(e *exchange, req *lathe.Request, stream bool) *answer {
 	a := &answer{req: req, stream: stream, role: true}
 	start := bytes.TrimSpace(e.body)
 	asm := x.codec.NewAssembler(nil)
@@ -61,7 +61,7 @@ func (x *examiner) readOther(e *exchange, req *lathe.Request, stream bool) *answ
 }
 
 // readEvents reads a stream to its end and assembles the answer.
-func (x *examiner) readEvents(a *answer, e *exchange, asm wire.Assembler) error {
+func (x *reader) readEvents(a *answer, e *exchange, asm wire.Assembler) error {
 	x.judgeLines(e)
 	r, clean := eventsOf(e, x.opts.MaxBytes), true
 	for !asm.Done() {
@@ -94,7 +94,7 @@ func (x *examiner) readEvents(a *answer, e *exchange, asm wire.Assembler) error 
 }
 
 // judgeOther records findings about an answer in any protocol.
-func (x *examiner) judgeOther(a *answer) {
+func (x *reader) judgeOther(a *answer) {
 	if len(a.calls()) > 0 {
 		x.nativeCalls = true
 	}

@@ -4,15 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/wire"
-	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
 // A need is the condition of a probe.
@@ -83,57 +79,6 @@ const (
 	cityPrompt = WeatherPrompt + " What is the weather in Lima?"
 	pingPrompt = "Call ping."
 )
-
-// request returns a request with one user message.
-func (x *examiner) request(prompt string, tools ...*lathe.ToolSpec) *lathe.Request {
-	req := &lathe.Request{Model: x.target.Model, Messages: []lathe.Message{lathe.User(prompt)}, Tools: tools, Overrides: x.target.Overrides}
-	if !slices.ContainsFunc(req.Overrides, func(m lathe.Member) bool { return m.Name == "max_tokens" || m.Name == "max_completion_tokens" }) {
-		req.Sampling.MaxTokens = new(x.opts.MaxTokens)
-	}
-	return req
-}
-
-// body encodes a request like Lathe, without the features that the server is known to refuse.
-func (x *examiner) body(req *lathe.Request, stream bool) []byte {
-	body, _ := x.codec.AppendRequest(nil, req, &wire.EncodeOptions{Stream: stream, IncludeUsage: stream && !x.noUsage, MaxCompletionTokens: x.maxComplete,
-		MaxTokens: x.opts.MaxTokens, Without: x.without, ReasoningField: openai.ReasoningSame})
-	return body
-}
-
-// callURL returns the URL of a model call.
-func (x *examiner) callURL(model string, stream bool) *url.URL {
-	u, err := wire.CallURL(x.base, x.codec, model, stream)
-	if err != nil {
-		return x.base // the server then responds that the path does not exist
-	}
-	return u
-}
-
-// maxWithout is the largest number of features that are left out because the server refuses them.
-const maxWithout = 8
-
-// post sends a request for an answer, and repeats it without each feature that the server refuses.
-func (x *examiner) post(ctx context.Context, req *lathe.Request, stream bool) *exchange {
-	send := func() *exchange {
-		return x.ask(ctx, http.MethodPost, x.callURL(req.Model, stream), x.body(req, stream), x.target.Key)
-	}
-	e := send()
-	for e.status >= 400 && len(x.without) < maxWithout {
-		feature := x.codec.Refused(e.api)
-		if feature == "" || slices.Contains(x.without, feature) {
-			break
-		}
-		x.find("feature-refused", feature)
-		x.without = append(x.without, feature)
-		e = send()
-	}
-	if e.refused() && !x.maxComplete && strings.Contains(e.message(), "max_completion_tokens") {
-		x.findAndMend("max-tokens-refused", "max_completion_tokens", "true", e.message())
-		x.maxComplete = true
-		e = send()
-	}
-	return e
-}
 
 // answer sends a request and reads the answer. If there is no answer, it returns nil and records a finding: refused if the server refuses
 // this request.

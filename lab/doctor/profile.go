@@ -28,7 +28,7 @@ type Profile struct {
 
 // NewProfile returns the profile of a model that was not examined. It contains only the keys that are needed to reach the model.
 func NewProfile(t Target) *Profile {
-	return new((&examiner{target: t}).profile())
+	return new((&findings{target: t}).profile())
 }
 
 // Mends returns the settings of the profile that findings require.
@@ -43,7 +43,7 @@ func (p *Profile) Mends() []Setting {
 }
 
 // mend records a setting that a finding requires. profile joins the values of a list.
-func (x *examiner) mend(finding, key, value string) {
+func (x *findings) mend(finding, key, value string) {
 	s := Setting{Key: key, Value: value, For: finding}
 	if !slices.Contains(x.mends, s) {
 		x.mends = append(x.mends, s)
@@ -51,13 +51,13 @@ func (x *examiner) mend(finding, key, value string) {
 }
 
 // findAndMend records a finding, and a setting that it requires.
-func (x *examiner) findAndMend(finding, key, value string, details ...string) {
+func (x *findings) findAndMend(finding, key, value string, details ...string) {
 	x.find(finding, details...)
 	x.mend(finding, key, value)
 }
 
 // profile combines the keys for reaching the model and the settings that findings require, which have precedence.
-func (x *examiner) profile() Profile {
+func (x *findings) profile() Profile {
 	p := Profile{Name: entryName(cmp.Or(x.target.Name, x.target.Model)), Settings: slices.Clone(x.target.Entry)}
 	if len(p.Settings) == 0 {
 		p.Settings = []Setting{{Key: "base_url", Value: x.target.BaseURL}, {Key: "model", Value: x.target.Model}}
