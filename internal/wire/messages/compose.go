@@ -196,7 +196,7 @@ func (e *encoder) reasoning(dst wire.JSON, m *lathe.Message, p *lathe.Reasoning,
 	if verdict != sent {
 		e.dropAt(at, "")
 	}
-	if verdict == sent || verdict == changed && asksToDrop(e) {
+	if verdict == sent || verdict == changed && e.asksToDrop() {
 		return appendReasoning(dst.Next(), p)
 	}
 	return dst
@@ -234,7 +234,7 @@ func (e *encoder) extra(dst wire.JSON, from lathe.Wire, extra []lathe.Member, at
 
 // sendsReasoning reports whether the reasoning is sent: only to the model that wrote it. Thinking without a signature is sent only if it is
 // known that this model wrote it.
-func (e *encoder) sendsReasoning(m *lathe.Message, p *lathe.Reasoning) bool {
+func (e *planner) sendsReasoning(m *lathe.Message, p *lathe.Reasoning) bool {
 	if m.Wire != lathe.WireMessages {
 		return false
 	}

@@ -20,7 +20,7 @@ const helperDescription = "Give the final answer to the user by calling this too
 const anyObject = `{"type":"object"}`
 
 // planFormat chooses how the response format is sent: as output_config.format or as the helper tool.
-func (e *encoder) planFormat() {
+func (e *planner) planFormat() {
 	format := e.req.Sampling.ResponseFormat
 	if len(format) == 0 {
 		return

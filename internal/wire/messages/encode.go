@@ -21,13 +21,11 @@ func reserved(req *lathe.Request, name string) bool {
 	return RefusesSampling(req.APIVersion) && slices.Contains(samplingNames, name)
 }
 
-// An encoder encodes one request. AppendRequest first decides how the request is sent; then it appends the members one after the other,
-// which changes only dropped and prefix.
-type encoder struct {
+// A planner decides how a request is sent, before anything is written.
+type planner struct {
 	req  *lathe.Request
 	opts *wire.EncodeOptions
 
-	lead   int // number of leading system messages
 	plan   thinkingPlan
 	helper []byte   // schema of the helper tool; nil: the tool is not used
 	format []byte   // schema of output_config.format; nil: the member is not sent
@@ -37,8 +35,14 @@ type encoder struct {
 	// noThinkingBefore is the index of the message before which thinking is left out, because the server has refused it.
 	noThinkingBefore int
 
-	dropped []string // paths of the members that are not sent
-	prefix  prefix
+	dropped []string // paths of the members that are not sent; the encoder adds to it
+}
+
+// An encoder writes the members of one request as planned, one after the other. It changes only dropped and prefix.
+type encoder struct {
+	planner
+	lead   int // number of leading system messages
+	prefix prefix
 }
 
 // AppendRequest appends the body of a request. The messages are the last member, so that the encoded beginning of a growing conversation
@@ -50,7 +54,7 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
-	e := &encoder{req: req, opts: opts, lead: leading(req.Messages)}
+	e := &encoder{planner: planner{req: req, opts: opts}, lead: leading(req.Messages)}
 	if e.without(wire.FeatureBound) {
 		e.noThinkingBefore = lastQuestion(req.Messages)
 	}
@@ -89,19 +93,19 @@ func lastQuestion(msgs []lathe.Message) int {
 }
 
 // drop records the path of a member that the wire cannot express. Each path is recorded once, and at most wire.MaxDropped.
-func (e *encoder) drop(path string) {
+func (e *planner) drop(path string) {
 	if len(e.dropped) < wire.MaxDropped && !slices.Contains(e.dropped, path) {
 		e.dropped = append(e.dropped, path)
 	}
 }
 
 // overridden reports whether an override is sent in place of the member.
-func (e *encoder) overridden(name string) bool {
+func (e *planner) overridden(name string) bool {
 	return wire.MemberValue(e.req.Overrides, name) != nil && !reserved(e.req, name)
 }
 
 // without reports whether the destination does not accept the feature, or the server has refused it.
-func (e *encoder) without(feature string) bool {
+func (e *planner) without(feature string) bool {
 	thinking := e.opts.Takes.Thinking
 	switch feature {
 	case featureAdaptive:
@@ -146,7 +150,7 @@ func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 
 // fitSampling removes temperature, top_p and top_k from s where they may not be sent, and limits temperature. If thinking is on, only some
 // of their values are allowed; newer versions of the API allow none.
-func (e *encoder) fitSampling(s *lathe.Sampling) {
+func (e *planner) fitSampling(s *lathe.Sampling) {
 	thinks := e.plan.on()
 	refused := func(feature string) bool { return RefusesSampling(e.req.APIVersion) || e.without(feature) }
 	if t := s.Temperature; t != nil && !e.overridden("temperature") {

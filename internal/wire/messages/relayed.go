@@ -21,7 +21,7 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 		}
 	}
 	if len(req.Tools)+len(req.HostedTools) > 0 && !sameChoice(get(settings, "tool_choice"), req) {
-		choice := (&encoder{req: req}).choice([]byte("{"))
+		choice := (&encoder{planner: planner{req: req}}).choice([]byte("{"))
 		changes.Set("tool_choice", get(append(choice, '}'), "tool_choice"))
 	}
 	return changes.Append(dst, body, nil)

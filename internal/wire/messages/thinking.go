@@ -28,7 +28,7 @@ var efforts = map[string]int{"low": 2048, "medium": 8192, "high": 16384, "xhigh"
 
 // planThinking computes the plan: first the values that the request asks for, then those that the model accepts. A budget is dropped if the
 // tool choice forces a call, and sampling parameters that the API refuses together with thinking are dropped later.
-func (e *encoder) planThinking() {
+func (e *planner) planThinking() {
 	s, p := &e.req.Sampling, &e.plan
 	p.maxTokens = cmp.Or(max(e.opts.MaxTokens, 0), defaultMaxTokens)
 	if s.MaxTokens != nil {
@@ -40,7 +40,7 @@ func (e *encoder) planThinking() {
 		e.drop("sampling.reasoning_budget")
 		p.mode = "adaptive"
 	}
-	fitEffort(e)
+	e.fitEffort()
 	if p.mode == "enabled" {
 		e.fitBudget()
 	}
@@ -55,7 +55,7 @@ func (e *encoder) planThinking() {
 
 // fitEffort replaces an effort by its budget if the model has no adaptive thinking, removes a mode of thinking that the model refuses for
 // this request, and an effort that it does not accept.
-func fitEffort(e *encoder) {
+func (e *planner) fitEffort() {
 	p := &e.plan
 	hasBudget := false // the budget expresses the effort
 	if p.mode == "adaptive" && e.without(featureAdaptive) {
@@ -81,7 +81,7 @@ func fitEffort(e *encoder) {
 }
 
 // planEffort sets the effort, and the mode of thinking with an effort.
-func (e *encoder) planEffort() {
+func (e *planner) planEffort() {
 	p := &e.plan
 	switch effort := e.req.Sampling.ReasoningEffort; effort {
 	case "":
@@ -101,7 +101,7 @@ func (e *encoder) planEffort() {
 }
 
 // planBudget sets the mode of thinking for the budget of the request, which takes precedence over the mode for its effort.
-func (e *encoder) planBudget() {
+func (e *planner) planBudget() {
 	p := &e.plan
 	switch b := e.req.Sampling.ReasoningBudget; {
 	case b == nil:
@@ -117,7 +117,7 @@ func (e *encoder) planBudget() {
 }
 
 // dropBudget records the member of the request that determined the budget.
-func (e *encoder) dropBudget() {
+func (e *planner) dropBudget() {
 	switch {
 	case e.req.Sampling.ReasoningBudget != nil:
 		e.drop("sampling.reasoning_budget")
@@ -128,7 +128,7 @@ func (e *encoder) dropBudget() {
 
 // fitBudget makes the budget at least minBudget and smaller than max_tokens, or turns thinking off if that is impossible. If the request has
 // no token limit, it increases the default limit by the budget instead.
-func (e *encoder) fitBudget() {
+func (e *planner) fitBudget() {
 	p := &e.plan
 	if p.budget < minBudget {
 		e.dropBudget()
@@ -149,7 +149,7 @@ func (e *encoder) fitBudget() {
 
 // unsignedStep reports whether the request continues a step whose calls another model wrote. With mode enabled, the API refuses such a turn
 // because it does not begin with thinking.
-func (e *encoder) unsignedStep() bool {
+func (e *planner) unsignedStep() bool {
 	msgs := e.req.Messages
 	i := len(msgs)
 	for i > 0 && msgs[i-1].Role == lathe.RoleTool {
@@ -176,7 +176,7 @@ func (e *encoder) unsignedStep() bool {
 }
 
 // forced reports whether the model must call a tool.
-func (e *encoder) forced() bool {
+func (e *planner) forced() bool {
 	if e.helper != nil {
 		return true
 	}
@@ -185,7 +185,7 @@ func (e *encoder) forced() bool {
 }
 
 // asksToDrop reports whether the request contains the option by which the server drops thinking that it cannot accept.
-func asksToDrop(e *encoder) bool {
+func (e *planner) asksToDrop() bool {
 	return e.plan.on() && !e.overridden("thinking") && e.opts.Takes.ThinkingBinding == destination.DropBlock && !e.without(featureBinding)
 }
 
@@ -198,7 +198,7 @@ func (e *encoder) thinking(dst wire.JSON) wire.JSON {
 			budget = &p.budget
 		}
 		var binding wire.JSON
-		if asksToDrop(e) {
+		if e.asksToDrop() {
 			binding = wire.ObjectOf("prefix_mismatch_behavior", "drop_block")
 		}
 		dst = dst.Val("thinking", wire.ObjectOf("type", p.mode, "budget_tokens", budget, "display", p.display, "block_binding", binding))
