@@ -103,15 +103,8 @@ func (o *Retention) CompactEvent(e event.Event) event.Event {
 		e.Data = &c
 	case *event.ToolCallParseError:
 		c := *d
-		switch r.Mode {
-		case HashedSlice:
-			if d.RawExcerpt != "" {
-				c.RawExcerpt = hashedSlice(d.RawExcerpt)
-			}
-		case RedactedSnippets:
-			c.RawExcerpt = snippet(d.RawExcerpt)
-		default:
-			c.RawExcerpt = ""
+		if c.RawExcerpt != "" {
+			c.RawExcerpt, _ = r.shorten(c.RawExcerpt)
 		}
 		e.Removed += max(0, len(d.RawExcerpt)-len(c.RawExcerpt))
 		e.Data = &c
