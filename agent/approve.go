@@ -20,7 +20,7 @@ func (a *Agent) Waiting(ctx context.Context) ([]approval.Request, error) {
 		if _, err := a.queue.Restore(ctx, a.own()); err != nil {
 			return nil, err
 		}
-	} else if err := a.reachable(ctx); err != nil { // a decision could not be stored
+	} else if err := a.checkStore(ctx); err != nil { // a decision could not be stored
 		return nil, err
 	}
 	waiting := a.queue.Pending("")
