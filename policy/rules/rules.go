@@ -165,13 +165,13 @@ func rank(d lathe.Decision) int {
 func (p *Policy) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	var some *rule // the least strict rule so far whose condition may match a call
 	for _, r := range p.rules {
-		switch {
-		case r.misfit(run, spec) != "":
-		case r.when == nil:
-			return r.verdict() // the rules that follow are less strict and do not take precedence
-		default:
-			some = r
+		if r.misfit(run, spec) != "" {
+			continue
 		}
+		if r.when == nil {
+			return r.verdict() // the rules that follow are less strict and do not take precedence
+		}
+		some = r
 	}
 	v := p.fallback(func(o lathe.Policy) lathe.Verdict { return o.Tool(run, spec) })
 	if some != nil && rank(some.Decision) > rank(v.Decision) {
