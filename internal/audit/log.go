@@ -37,8 +37,8 @@ type Log struct {
 	path string
 	opts Options
 
-	mu     sync.Mutex
-	next   *batch
+	mu     sync.Mutex        // guards next and actors
+	next   *batch            // to which add appends lines; nil: the next line begins a batch
 	actors map[string]string // run ID → principal, for the runs whose events Emit received
 
 	turn chan struct{} // has one slot: the goroutine that has filled it may write to the file
@@ -129,11 +129,11 @@ func (l *Log) Emit(ctx context.Context, e event.Event) {
 
 const opWrite = "audit: write"
 
-// add writes the line in one batch with the lines of other goroutines.
+// add writes the line in one batch with the lines of other goroutines: the goroutine that begins a batch writes it, and the others wait.
 func (l *Log) add(ctx context.Context, line *Line) error {
 	l.mu.Lock()
 	b := l.next
-	isWriter := b == nil // this goroutine writes the batch
+	isWriter := b == nil
 	if isWriter {
 		b = &batch{done: make(chan struct{})}
 		l.next = b
@@ -141,34 +141,36 @@ func (l *Log) add(ctx context.Context, line *Line) error {
 	b.lines = append(b.lines, line)
 	l.mu.Unlock()
 	if isWriter {
-		l.turn <- struct{}{} // other goroutines add to the batch in the meantime
-		l.mu.Lock()
-		l.next = nil
-		l.mu.Unlock()
-		b.err = l.file.append(b.lines)
-		<-l.turn
-		close(b.done)
+		l.write(b)
 	}
-	var err error
 	select {
 	case <-b.done:
-		err = b.err
 	case <-ctx.Done():
-		code := lathe.CodeCancelled
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			code = lathe.CodeTimeout
-		}
 		select {
 		case <-b.done: // both: what was written counts
-			err = b.err
 		default:
+			code := lathe.CodeCancelled
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				code = lathe.CodeTimeout
+			}
 			return code.Wrap(opWrite, ctx.Err())
 		}
 	}
-	if err != nil {
-		return lathe.CodeUnavailable.Wrap(opWrite, err)
+	if b.err != nil {
+		return lathe.CodeUnavailable.Wrap(opWrite, b.err)
 	}
 	return nil
+}
+
+// write writes the batch when it is the turn of this goroutine. Until then, other goroutines add lines to the batch.
+func (l *Log) write(b *batch) {
+	l.turn <- struct{}{}
+	l.mu.Lock()
+	l.next = nil
+	l.mu.Unlock()
+	b.err = l.file.append(b.lines)
+	<-l.turn
+	close(b.done)
 }
 
 // Head returns the head of the last line that this process wrote, or found when it opened the file.
