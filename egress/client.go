@@ -247,20 +247,21 @@ func redirects(most int) func(*http.Request, []*http.Request) error {
 		if req.URL.User != nil || req.URL.Host == "" {
 			return refuse(CodeURL)
 		}
-		first, previous := via[0], via[len(via)-1]
+		previous := via[len(via)-1]
 		if previous.URL.Scheme == "https" && req.URL.Scheme != "https" {
 			return refuse(CodeRedirectRefused)
 		}
 		if lostMethod(req, previous) {
 			return refuse(CodeRedirectRefused)
 		}
-		home := origin(first.URL)
-		abroad := origin(req.URL) != home || slices.ContainsFunc(via, func(r *http.Request) bool { return origin(r.URL) != home })
-		if abroad && req.Method != http.MethodGet && req.Method != http.MethodHead {
+		first := origin(via[0].URL)
+		isOther := func(r *http.Request) bool { return origin(r.URL) != first }
+		leftOrigin := isOther(req) || slices.ContainsFunc(via, isOther)
+		if leftOrigin && req.Method != http.MethodGet && req.Method != http.MethodHead {
 			return refuse(CodeRedirectRefused) // the request may have a body
 		}
 		req.Header.Del("Referer") // it contains the query of the previous URL
-		if abroad {
+		if leftOrigin {
 			for name := range req.Header {
 				if !slices.Contains(carried, name) {
 					delete(req.Header, name)
