@@ -112,16 +112,23 @@ func checkBad(open func() lathe.Tool, args *Arguments) error {
 	var errs []error
 	for _, a := range args.Bad {
 		res, err := answer(t, a)
-		switch {
-		case err != nil:
-		case res.ErrorType == "":
-			err = fmt.Errorf("the arguments %s are accepted", a)
-		case res.ErrorType == lathe.CodeInternal, res.ErrorType == lathe.CodeTimeout, res.ErrorType == lathe.CodeUnavailable:
-			err = fmt.Errorf("the arguments %s are answered %s, which does not say that they are wrong", a, res.ErrorType)
+		if err == nil {
+			err = namesFault(a, res.ErrorType)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// namesFault returns an error if the code of a result does not say that the arguments are wrong.
+func namesFault(args string, code lathe.Code) error {
+	switch code {
+	case "":
+		return fmt.Errorf("the arguments %s are accepted", args)
+	case lathe.CodeInternal, lathe.CodeTimeout, lathe.CodeUnavailable:
+		return fmt.Errorf("the arguments %s are answered %s, which does not say that they are wrong", args, code)
+	}
+	return nil
 }
 
 func checkParallel(open func() lathe.Tool, args *Arguments) error {
