@@ -46,23 +46,28 @@ func (e *Event) Last() []byte {
 // Encode returns the encoded form of e, with its content. Unless e is the first event, l must have its row.
 func (l *Log) Encode(e *event.Event) (Event, error) {
 	l.begins(e)
-	d, ok := e.Data.(*event.RunStarted)
-	size := 0
-	if ok {
-		for i := range d.Messages {
-			size += d.Messages[i].Size()
-		}
+	if d, ok := e.Data.(*event.RunStarted); ok && sizeOf(d.Messages) >= MinBytes {
+		return l.encodeApart(e, d)
 	}
-	if size < MinBytes {
-		body, err := e.MarshalJSON()
-		if err == nil {
-			body, err = l.pack(e, body)
-		}
-		return Event{Body: body}, err
+	body, err := e.MarshalJSON()
+	if err == nil {
+		body, err = l.pack(e, body)
 	}
-	apart, bare := *e, *d
-	bare.Messages, apart.Data = nil, &bare
-	body, err := apart.MarshalJSON()
+	return Event{Body: body}, err
+}
+
+func sizeOf(messages []lathe.Message) (size int) {
+	for i := range messages {
+		size += messages[i].Size()
+	}
+	return size
+}
+
+// encodeApart returns the encoded form of e, whose data is d, with its messages apart from the body.
+func (l *Log) encodeApart(e *event.Event, d *event.RunStarted) (Event, error) {
+	bare, data := *e, *d
+	data.Messages, bare.Data = nil, &data
+	body, err := bare.MarshalJSON()
 	if err != nil {
 		return Event{}, err
 	}
