@@ -112,14 +112,7 @@ func (o *Retention) CompactEvent(e event.Event) event.Event {
 		kept := r.compact([]lathe.Part{lathe.ToolResult{Content: d.Result, Blobs: d.Blobs}})[0].(lathe.ToolResult)
 		c := *d
 		c.Result, c.Blobs = kept.Content, kept.Blobs
-		before, after := len(d.Result), len(c.Result)
-		for i := range d.Blobs {
-			before += blobSize(&d.Blobs[i])
-		}
-		for i := range c.Blobs {
-			after += blobSize(&c.Blobs[i])
-		}
-		e.Removed += before - after
+		e.Removed += resultSize(d.Result, d.Blobs) - resultSize(c.Result, c.Blobs)
 		e.Data = &c
 	default: // without content, or with content that is retained
 	}

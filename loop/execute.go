@@ -97,11 +97,16 @@ func (r *run) cancelPending(ctx context.Context, out *tool.Outcome) {
 	for _, p := range out.Pending {
 		calls = append(calls, tool.Call{ToolCall: p, Refuse: lathe.CodeCancelled, Parked: parked(out, p.ID)})
 	}
+	var order []string
+	for i := range r.call.asked {
+		order = append(order, r.call.asked[i].ID)
+	}
 	rest := r.work.Execute(ctx, r.turn, calls, r.emit)
 	isPending := func(t event.CallTrace) bool {
 		return slices.ContainsFunc(calls, func(c tool.Call) bool { return c.ID == t.ID })
 	}
-	out.Messages = inCallOrder(r.call.asked, append(out.Messages, rest.Messages...))
+	out.Messages = append(out.Messages, rest.Messages...)
+	sortAnswers(order, out.Messages)
 	out.Calls = append(slices.DeleteFunc(out.Calls, isPending), rest.Calls...)
 	slices.SortFunc(out.Calls, func(a, b event.CallTrace) int { return a.Seq - b.Seq })
 	out.Pending, out.Waiting, out.Parked = nil, nil, false
@@ -120,13 +125,4 @@ func parked(out *tool.Outcome, id string) *tool.Parked {
 		}
 	}
 	return nil
-}
-
-// inCallOrder sorts tool messages by the order of their calls.
-func inCallOrder(calls []tool.Call, answers []lathe.Message) []lathe.Message {
-	place := func(m lathe.Message) int {
-		return slices.IndexFunc(calls, func(c tool.Call) bool { return c.ID == m.Parts[0].(lathe.ToolResult).CallID })
-	}
-	slices.SortStableFunc(answers, func(a, b lathe.Message) int { return place(a) - place(b) })
-	return answers
 }

@@ -276,12 +276,8 @@ func (c *modelCall) callsOf() (calls []tool.Call) {
 
 // dropCalls removes the calls from m, since no result will follow them in the history. It returns their number.
 func dropCalls(m *lathe.Message) int {
-	isCall := func(p lathe.Part) bool { _, ok := p.(lathe.ToolCall); return ok }
-	if !slices.ContainsFunc(m.Parts, isCall) {
-		return 0
-	}
 	before := len(m.Parts)
-	m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isCall)
+	m.Parts = without(m.Parts, func(p lathe.Part) bool { _, ok := p.(lathe.ToolCall); return ok })
 	return before - len(m.Parts)
 }
 

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -272,21 +273,14 @@ func (r *run) refuse() {
 
 // check returns an error for labels, messages, settings or limits with which no run starts.
 func (in *Input) check() error {
-	if err := CheckLabels(in.Run.Labels); err != nil {
-		return err
+	err := cmp.Or(CheckLabels(in.Run.Labels), checkHistory(in.Messages))
+	if err == nil && in.Settings != nil {
+		err = checkSettings(in.Settings)
 	}
-	if err := checkHistory(in.Messages); err != nil {
-		return err
+	if err == nil && in.Limits != nil {
+		err = setting.Check(in.Limits)
 	}
-	if in.Settings != nil {
-		if err := checkSettings(in.Settings); err != nil {
-			return err
-		}
-	}
-	if in.Limits != nil {
-		return setting.Check(in.Limits)
-	}
-	return nil
+	return err
 }
 
 // hasTools reports whether the mode of the run allows tools.
