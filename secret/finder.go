@@ -87,7 +87,7 @@ func escapes(v string) []string {
 		var whole, rest strings.Builder
 		for _, c := range []byte(v) {
 			fmt.Fprintf(&whole, form, c)
-			if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+			if strings.IndexByte(alphanumeric, c) >= 0 {
 				rest.WriteByte(c)
 			} else {
 				fmt.Fprintf(&rest, form, c)

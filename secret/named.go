@@ -8,23 +8,27 @@ import (
 	"sync"
 )
 
-// The expressions find values by the names around them, in one pass. A name is that of a secret in any spelling: its words are joined by an
+// The expressions find values by the names around them, in one pass. A name (namePattern) is that of a secret in any spelling: its words are joined by an
 // underscore, a hyphen, a blank or a change of case, and other words may precede them. The value follows an equals sign or a colon, a flag
 // of a command, and in prose the word "is".
-var patterns = sync.OnceValue(func() (p struct{ pem, userInfo, named, scheme, number, address *regexp.Regexp }) {
-	p.pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`)
-	p.userInfo = regexp.MustCompile(`(:\\?/\\?/)[^\s/?#"'<>\\]+@`)
-	p.named = regexp.MustCompile(`(?i)(--(?:[a-z\d]+-)*)?` +
+var (
+	pemPattern      = lazy(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`)
+	userInfoPattern = lazy(`(:\\?/\\?/)[^\s/?#"'<>\\]+@`)
+	namePattern     = lazy(`(?i)(--(?:[a-z\d]+-)*)?` +
 		`((?:api|access|private|secret|signing|encryption|account|master|auth|shared|subscription)[ _-]*keys?|` +
 		`pass[ _-]?(?:word|wd|phrase|code)s?|pwd|secrets?|tokens?|credentials?|creds|authorization|cookies?|pass|auth)` +
 		`(?:[_-]?\d+|[_-](?:base|value|prod|dev|test|staging|old|new))*` +
 		"([\\\\\"'`*)\\]]*)" + // what closes a quoted name
 		`(\s*(?::=?|=[=>]?)[\s*]*|\s+(?:is|was)\s+(?:(?:now|set\s+to)\s+)?|[ \t]+)`)
-	p.scheme = regexp.MustCompile(`(?i)^(?:bearer|basic|token|digest|negotiate|api-?key|oauth|dpop|aws4-hmac-sha256)[ \t]+`)
-	p.number = regexp.MustCompile(`^[-+~]?\d[\d_.,/]*$`)
-	p.address = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
-	return p
-})
+	schemePattern  = lazy(`(?i)^(?:bearer|basic|token|digest|negotiate|api-?key|oauth|dpop|aws4-hmac-sha256)[ \t]+`)
+	numberPattern  = lazy(`^[-+~]?\d[\d_.,/]*$`)
+	addressPattern = lazy(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
+)
+
+// lazy returns a function that compiles expr in its first call.
+func lazy(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 const (
 	// noSecrets are words that may follow the name of a secret but are not a secret.
@@ -48,13 +52,13 @@ const (
 // names as a secret ("the password is x", "token: x"). If in doubt, it removes a word, which would be too strict for error messages.
 // ScrubProse is idempotent.
 func ScrubProse(text string) string {
-	return patterns().address.ReplaceAllString(scrub(text, prose), Redacted)
+	return addressPattern().ReplaceAllString(scrub(text, prose), Redacted)
 }
 
 // scrubNamed replaces private keys in PEM, user information in URLs, and values that follow the name of a secret.
 func scrubNamed(text string, style style) string {
-	text = patterns().pem.ReplaceAllString(text, Redacted)
-	text = patterns().userInfo.ReplaceAllString(text, "${1}"+Redacted+"@")
+	text = pemPattern().ReplaceAllString(text, Redacted)
+	text = userInfoPattern().ReplaceAllString(text, "${1}"+Redacted+"@")
 	var b strings.Builder
 	done, at := 0, 0 // text[:done] is in b, and text[:at] is read
 	for {
@@ -93,7 +97,7 @@ func nextName(text string, at int) *name {
 		isLast := at+len(part) == len(text)
 		var match []int
 		if mayName(part) {
-			match = patterns().named.FindStringSubmatchIndex(part)
+			match = namePattern().FindStringSubmatchIndex(part)
 		}
 		switch {
 		case match == nil && isLast:
@@ -219,7 +223,7 @@ func (n *name) value(s string, style style) (from, to int) {
 // unquoted returns what value returns, for a value without a quote before it: a list or object in brackets, the words of a header, or one
 // word. An authentication scheme before it is not part of it.
 func (n *name) unquoted(s string, style style) (from, to int) {
-	from = len(patterns().scheme.FindString(s))
+	from = len(schemePattern().FindString(s))
 	rest := s[from:]
 	if behind, ok := strings.CutPrefix(rest, Redacted); ok { // the rest of the word is removed, too
 		return from, from + len(Redacted) + len(firstWord(behind))
@@ -276,7 +280,7 @@ func explains(word string) bool {
 
 // isNone reports whether a word behind the name is not its value: it is one of noSecrets, or a number behind "tokens".
 func (n *name) isNone(word string) bool {
-	return word != "" && strings.Contains(noSecrets, " "+strings.ToLower(word)+" ") || n.text == "tokens" && patterns().number.MatchString(word)
+	return word != "" && strings.Contains(noSecrets, " "+strings.ToLower(word)+" ") || n.text == "tokens" && numberPattern().MatchString(word)
 }
 
 // isExplained reports whether a word behind a quoted name and a colon begins an explanation in an error text, where a value would have
@@ -285,9 +289,11 @@ func (n *name) isExplained(word string) bool {
 	return n.closed != "" && n.hasColon() && !n.isHeader() && len(word) < minValue && !strings.ContainsAny(word, "0123456789")
 }
 
+const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
 // quoteBefore returns the quote before the name at the end of text, or 0.
 func quoteBefore(text string) byte {
-	text = strings.TrimRight(text[max(0, len(text)-margin):], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+	text = strings.TrimRight(text[max(0, len(text)-margin):], alphanumeric+"_-")
 	if text == "" || !isQuote(text[len(text)-1]) {
 		return 0
 	}
