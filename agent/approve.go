@@ -83,10 +83,9 @@ func (a *Agent) resume(ctx context.Context, runID string) {
 	if a.supervisor.Notify(runID) {
 		return
 	}
-	switch err := a.supervisor.Resume(ctx, a.loop, runID, nil); lathe.CodeOf(err) {
-	case "", lathe.CodeConflict: // it has ended, or is executed already
-	default:
-		a.log.Error("a run with new input could not be resumed", "run_id", runID, "code", lathe.CodeOf(err))
+	code := lathe.CodeOf(a.supervisor.Resume(ctx, a.loop, runID, nil))
+	if code != "" && code != lathe.CodeConflict { // conflict: it has ended, or is executed already
+		a.log.Error("a run with new input could not be resumed", "run_id", runID, "code", code)
 	}
 }
 

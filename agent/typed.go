@@ -133,7 +133,7 @@ func formatOf[T any]() (*format, error) {
 // formatName returns the name of a type in the form that servers accept for a schema: 1 to 64 of the characters a-z, A-Z, 0-9 and _.
 func formatName(t reflect.Type) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
-		if r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+		if strings.ContainsRune("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", r) {
 			return r
 		}
 		return '_'
