@@ -243,15 +243,11 @@ func (x *file) rotate() error {
 	if err != nil {
 		return err
 	}
-	n := 1
+	last := 0
 	if len(old) > 0 {
-		n, err = strconv.Atoi(old[len(old)-1][len(x.path)+1:])
-		if err != nil {
-			return err
-		}
-		n++
+		last = rotation(x.path, old[len(old)-1])
 	}
-	if err := os.Rename(x.path, fmt.Sprintf("%s.%06d", x.path, n)); err != nil {
+	if err := os.Rename(x.path, fmt.Sprintf("%s.%06d", x.path, last+1)); err != nil {
 		return err
 	}
 	return x.create()
@@ -284,23 +280,25 @@ func rotated(path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	type numbered struct {
-		n    int
-		path string
-	}
-	var found []numbered
+	base := filepath.Base(path)
+	var found []string
 	for _, e := range entries {
-		digits, ok := strings.CutPrefix(e.Name(), filepath.Base(path)+".")
-		if n, err := strconv.Atoi(digits); ok && err == nil && n > 0 && len(digits) >= 6 {
-			found = append(found, numbered{n, path + "." + digits})
+		if rotation(base, e.Name()) > 0 {
+			found = append(found, path+strings.TrimPrefix(e.Name(), base))
 		}
 	}
-	slices.SortFunc(found, func(a, b numbered) int { return a.n - b.n })
-	var out []string
-	for _, f := range found {
-		out = append(out, f.path)
+	slices.SortFunc(found, func(a, b string) int { return rotation(path, a) - rotation(path, b) })
+	return found, nil
+}
+
+// rotation returns the number of a rotated file of the log at path, such as 1 for path.000001, or 0 if name is no such file.
+func rotation(path, name string) int {
+	digits, ok := strings.CutPrefix(name, path+".")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || len(digits) < 6 {
+		return 0
 	}
-	return out, nil
+	return max(n, 0)
 }
 
 // lastLine returns the last complete line of f without its line end, and the size of f up to and including that line. torn describes the

@@ -34,7 +34,6 @@ type Options struct {
 // written. If incomplete lines cannot be removed after an error, or a sync fails, the log refuses all further lines until it is opened
 // again.
 type Log struct {
-	path string
 	opts Options
 
 	mu     sync.Mutex        // guards next and actors
@@ -55,7 +54,7 @@ type batch struct {
 // Open opens the log at path and creates it if it does not exist; its directory must exist. It removes an incomplete line that a crashed
 // process left at the end, and writes a line of kind Recovered that records the removal.
 func Open(path string, opts *Options) (*Log, error) {
-	l := &Log{path: path, actors: map[string]string{}, turn: make(chan struct{}, 1)}
+	l := &Log{actors: map[string]string{}, turn: make(chan struct{}, 1)}
 	if opts != nil {
 		l.opts = *opts
 		l.opts.HashKey = bytes.Clone(opts.HashKey)
@@ -109,22 +108,20 @@ const maxActors = 10_000
 // Emit implements [event.Sink], for runs outside of the engine. It returns when the event is on disk. If the write fails, the next Call
 // returns an error before the tool is called.
 func (l *Log) Emit(ctx context.Context, e event.Event) {
-	run := lathe.RunInfo{RunID: e.RunID}
 	l.mu.Lock()
+	principal := l.actors[e.RunID]
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
+		principal = d.Principal
 		if len(l.actors) < maxActors {
-			l.actors[e.RunID] = d.Principal
+			l.actors[e.RunID] = principal
 		}
-		run.Principal = d.Principal
 	case *event.RunFinished:
-		run.Principal = l.actors[e.RunID]
 		delete(l.actors, e.RunID)
-	default:
-		run.Principal = l.actors[e.RunID]
+	default: // the principal does not change
 	}
 	l.mu.Unlock()
-	_ = l.Event(ctx, &run, e)
+	_ = l.Event(ctx, &lathe.RunInfo{RunID: e.RunID, Principal: principal}, e)
 }
 
 const opWrite = "audit: write"
