@@ -12,13 +12,13 @@ func Match(pattern, name string) bool {
 		return true
 	}
 	part, rest, more := strings.Cut(pattern, "*")
-	if !more {
-		return len(name) == len(part) && begins(name, part)
-	}
 	if !begins(name, part) {
 		return false
 	}
 	name = name[len(part):]
+	if !more {
+		return name == ""
+	}
 	for {
 		part, rest, more = strings.Cut(rest, "*")
 		if !more { // the last part is the end of the name

@@ -18,11 +18,7 @@ func decode(object []byte) (map[string]any, error) {
 	if err := rawjson.Check(object, rawjson.Limits{}); err != nil {
 		return nil, err
 	}
-	i := rawjson.SkipSpace(object, 0)
-	if object[i] != '{' {
-		return nil, errors.New("not an object")
-	}
-	m, ok := value(object[i:]).(map[string]any)
+	m, ok := value(object).(map[string]any)
 	if !ok {
 		return nil, errors.New("not an object")
 	}

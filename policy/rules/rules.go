@@ -130,22 +130,23 @@ func New(list []Rule, opts *Options) (*Policy, error) {
 
 // check validates all fields except the condition.
 func (r *rule) check() (bad Problems) {
-	if r.Name == "" {
-		bad = append(bad, Problem{Field: "name", Message: "a rule has a name"})
+	add := func(field, format string, args ...any) {
+		bad = append(bad, Problem{Field: field, Message: fmt.Sprintf(format, args...)})
 	}
-	switch r.Effect {
-	case "", "read_only", "idempotent", "writes":
-	default:
-		bad = append(bad, Problem{Field: "effect", Message: "an effect is read_only, idempotent or writes"})
+	if r.Name == "" {
+		add("name", "a rule has a name")
+	}
+	if !slices.Contains([]string{"", "read_only", "idempotent", "writes"}, r.Effect) {
+		add("effect", "an effect is read_only, idempotent or writes")
 	}
 	if len(r.Tool) > maxPatternBytes {
-		bad = append(bad, Problem{Field: "tool", Message: fmt.Sprintf("the pattern is longer than %d bytes", maxPatternBytes)})
+		add("tool", "the pattern is longer than %d bytes", maxPatternBytes)
 	}
 	if len(r.Principal) > maxPatternBytes {
-		bad = append(bad, Problem{Field: "principal", Message: fmt.Sprintf("the pattern is longer than %d bytes", maxPatternBytes)})
+		add("principal", "the pattern is longer than %d bytes", maxPatternBytes)
 	}
 	if len(r.When) > maxWhenBytes {
-		bad = append(bad, Problem{Field: "when", Message: fmt.Sprintf("the condition is longer than %d bytes", maxWhenBytes)})
+		add("when", "the condition is longer than %d bytes", maxWhenBytes)
 	}
 	return bad
 }
