@@ -46,28 +46,23 @@ func (e *Event) Last() []byte {
 // Encode returns the encoded form of e, with its content. Unless e is the first event, l must have its row.
 func (l *Log) Encode(e *event.Event) (Event, error) {
 	l.begins(e)
-	if d, ok := e.Data.(*event.RunStarted); ok && sizeOf(d.Messages) >= MinBytes {
-		return l.encodeApart(e, d)
+	d, ok := e.Data.(*event.RunStarted)
+	size := 0
+	if ok {
+		for i := range d.Messages {
+			size += d.Messages[i].Size()
+		}
 	}
-	body, err := e.MarshalJSON()
-	if err == nil {
-		body, err = l.pack(e, body)
+	if size < MinBytes {
+		body, err := e.MarshalJSON()
+		if err == nil {
+			body, err = l.pack(e, body)
+		}
+		return Event{Body: body}, err
 	}
-	return Event{Body: body}, err
-}
-
-func sizeOf(messages []lathe.Message) (size int) {
-	for i := range messages {
-		size += messages[i].Size()
-	}
-	return size
-}
-
-// encodeApart returns the encoded form of e, whose data is d, with its messages apart from the body.
-func (l *Log) encodeApart(e *event.Event, d *event.RunStarted) (Event, error) {
-	bare, data := *e, *d
-	data.Messages, bare.Data = nil, &data
-	body, err := bare.MarshalJSON()
+	apart, bare := *e, *d
+	bare.Messages, apart.Data = nil, &bare
+	body, err := apart.MarshalJSON()
 	if err != nil {
 		return Event{}, err
 	}
@@ -170,8 +165,7 @@ func replace(body, old, value []byte) ([]byte, error) {
 	if !found {
 		return nil, errors.New("the event has no messages to replace")
 	}
-	out := make([]byte, 0, len(head)+len(members)+len(value)+len(tail))
-	return append(append(append(append(out, head...), members...), value...), tail...), nil
+	return slices.Concat(head, []byte(members), value, tail), nil
 }
 
 // reference returns the JSON that stands for the messages.

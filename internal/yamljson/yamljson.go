@@ -19,67 +19,60 @@ func Append(dst []byte, n *yaml.Node, depth int) (text []byte, line int, err err
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
-		return appendObject(dst, n, depth)
+		dst = append(dst, '{')
+		seen := map[string]bool{}
+		for i := 0; i+1 < len(n.Content); i += 2 { // keys and values in turn
+			k := n.Content[i]
+			if k.Kind != yaml.ScalarNode || k.Tag == "!!merge" {
+				return nil, k.Line, errors.New("a key is a plain word")
+			}
+			if seen[k.Value] {
+				return nil, k.Line, fmt.Errorf("%.100q stands twice", k.Value)
+			}
+			seen[k.Value] = true
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, line, err = Append(append(rawjson.AppendQuote(dst, k.Value), ':'), n.Content[i+1], depth-1); err != nil {
+				return nil, line, err
+			}
+		}
+		return append(dst, '}'), 0, nil
 	case yaml.SequenceNode:
-		return appendList(dst, n, depth)
+		dst = append(dst, '[')
+		for i, item := range n.Content {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, line, err = Append(dst, item, depth-1); err != nil {
+				return nil, line, err
+			}
+		}
+		return append(dst, ']'), 0, nil
 	case yaml.ScalarNode:
-		return appendScalar(dst, n)
+		b, ok := scalar(n)
+		if !ok {
+			return nil, n.Line, fmt.Errorf("%.100q is not a value that JSON has", n.Value)
+		}
+		return append(dst, b...), 0, nil
 	}
 	return nil, n.Line, errors.New("anchors and aliases are not read here")
 }
 
-// appendObject appends a mapping; its content are keys and values in turn.
-func appendObject(dst []byte, n *yaml.Node, depth int) (text []byte, line int, err error) {
-	dst = append(dst, '{')
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i]
-		if key.Kind != yaml.ScalarNode || key.Tag == "!!merge" {
-			return nil, key.Line, errors.New("a key is a plain word")
-		}
-		if seen[key.Value] {
-			return nil, key.Line, fmt.Errorf("%.100q stands twice", key.Value)
-		}
-		seen[key.Value] = true
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(rawjson.AppendQuote(dst, key.Value), ':')
-		if dst, line, err = Append(dst, n.Content[i+1], depth-1); err != nil {
-			return nil, line, err
-		}
-	}
-	return append(dst, '}'), 0, nil
-}
-
-func appendList(dst []byte, n *yaml.Node, depth int) (text []byte, line int, err error) {
-	dst = append(dst, '[')
-	for i, item := range n.Content {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if dst, line, err = Append(dst, item, depth-1); err != nil {
-			return nil, line, err
-		}
-	}
-	return append(dst, ']'), 0, nil
-}
-
-func appendScalar(dst []byte, n *yaml.Node) (text []byte, line int, err error) {
+// scalar returns the JSON of a scalar. ok is false if JSON has no such value.
+func scalar(n *yaml.Node) (text []byte, ok bool) {
 	tag := n.ShortTag()
 	if (tag == "!!int" || tag == "!!float") && json.Valid([]byte(n.Value)) {
-		return append(dst, n.Value...), 0, nil
+		return []byte(n.Value), true
 	}
 	var v any = n.Value
+	var err error
 	switch tag {
 	case "!!null":
 		v = nil
 	case "!!int", "!!float", "!!bool":
 		err = n.Decode(&v)
 	}
-	b, bad := rawjson.Marshal(v)
-	if err != nil || bad != nil {
-		return nil, n.Line, fmt.Errorf("%.100q is not a value that JSON has", n.Value)
-	}
-	return append(dst, b...), 0, nil
+	text, bad := rawjson.Marshal(v)
+	return text, err == nil && bad == nil
 }
