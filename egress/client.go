@@ -9,6 +9,7 @@
 package egress
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -79,22 +80,14 @@ func build(r *Rules, opts *Options) (*Client, *dialer, error) {
 }
 
 func (o *Options) fill() {
-	if o.Resolver == nil {
-		o.Resolver = net.DefaultResolver
-	}
-	for p, def := range map[*time.Duration]time.Duration{&o.Timeout: time.Minute, &o.DialTimeout: 10 * time.Second, &o.HeaderTimeout: time.Minute} {
-		if *p == 0 {
-			*p = def
-		}
-	}
+	o.Resolver = cmp.Or[Resolver](o.Resolver, net.DefaultResolver)
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	o.DialTimeout = cmp.Or(o.DialTimeout, 10*time.Second)
+	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, time.Minute)
+	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 8<<20)
+	o.MaxRedirects = cmp.Or(o.MaxRedirects, 5)
 	if o.MaxHeaderBytes <= 0 {
 		o.MaxHeaderBytes = 64 << 10
-	}
-	if o.MaxBodyBytes == 0 {
-		o.MaxBodyBytes = 8 << 20
-	}
-	if o.MaxRedirects == 0 {
-		o.MaxRedirects = 5
 	}
 }
 

@@ -165,13 +165,8 @@ func PlainHost(s string) (string, bool) {
 	s = strings.ToLower(s)
 	labels := strings.Split(s, ".")
 	for _, l := range labels {
-		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 			return "", false
-		}
-		for i := range len(l) {
-			if c := l[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-				return "", false
-			}
 		}
 	}
 	return s, !isNumber(labels[len(labels)-1])
@@ -179,16 +174,10 @@ func PlainHost(s string) (string, bool) {
 
 // isNumber reports whether label, the last label of a host, is a number, so that resolvers read the host as an IPv4 address.
 func isNumber(label string) bool {
-	digits, hex := label, false
-	if rest, ok := strings.CutPrefix(label, "0x"); ok {
-		digits, hex = rest, true
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
 	}
-	for i := range len(digits) {
-		if c := digits[i]; (c < '0' || c > '9') && (!hex || c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(label, "0123456789") == ""
 }
 
 func isAddress(host string) bool {

@@ -18,11 +18,13 @@ var kinds = []struct {
 	level        slog.Level
 	logRest      bool // the rest of the line is an error text of the operating system, and is logged, too
 }{
-	{prefix: "http: Accept error: ", name: "connections cannot be accepted", level: slog.LevelError, logRest: true},
-	{prefix: "http: panic serving ", name: "a handler panicked", level: slog.LevelError},
-	{prefix: "Unsolicited response ", name: "a server sent an unsolicited response", level: slog.LevelWarn},
-	{prefix: "http: TLS handshake error ", name: "a TLS handshake failed", level: slog.LevelDebug},
+	{"http: Accept error: ", "connections cannot be accepted", slog.LevelError, withRest},
+	{"http: panic serving ", "a handler panicked", slog.LevelError, kindOnly},
+	{"Unsolicited response ", "a server sent an unsolicited response", slog.LevelWarn, kindOnly},
+	{"http: TLS handshake error ", "a TLS handshake failed", slog.LevelDebug, kindOnly},
 }
+
+const withRest, kindOnly = true, false
 
 // interval is the time within which at most one line of each kind is logged.
 const interval = 10 * time.Second
