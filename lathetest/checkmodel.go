@@ -227,10 +227,18 @@ func checkRequest(open func() lathe.Model) error {
 
 func checkConcurrent(open func() lathe.Model) error {
 	m := open()
+	return atOnce(func(int) error {
+		_, err := succeed(context.Background(), m)
+		return err
+	})
+}
+
+// atOnce calls f with 0 to 3, each in a goroutine, and joins the errors.
+func atOnce(f func(i int) error) error {
 	errs := make([]error, 4)
 	var wg sync.WaitGroup
 	for i := range errs {
-		wg.Go(func() { _, errs[i] = succeed(context.Background(), m) })
+		wg.Go(func() { errs[i] = f(i) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -136,19 +135,13 @@ func checkParallel(open func() lathe.Tool, args *Arguments) error {
 		return errors.New("Arguments.Good is empty")
 	}
 	t := open()
-	errs := make([]error, 4)
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() {
-			res, err := answer(t, args.Good[i%len(args.Good)])
-			if err == nil && res.ErrorType != "" {
-				err = fmt.Errorf("a call beside others is answered %s", res.ErrorType)
-			}
-			errs[i] = err
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return atOnce(func(i int) error {
+		res, err := answer(t, args.Good[i%len(args.Good)])
+		if err == nil && res.ErrorType != "" {
+			err = fmt.Errorf("a call beside others is answered %s", res.ErrorType)
+		}
+		return err
+	})
 }
 
 // checkContext makes a call that the runner ends after 10 ms, and returns an error if the tool continues.

@@ -1,6 +1,7 @@
 package lathetest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -211,7 +212,7 @@ func (m *recorded) replay(ctx context.Context, form json.RawMessage, yield func(
 func (m *recorded) take(form json.RawMessage) (*recordedExchange, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	difference := "the recording has no further answer"
+	difference := ""
 	for i := range m.Exchanges {
 		if m.used[i] {
 			continue
@@ -221,11 +222,11 @@ func (m *recorded) take(form json.RawMessage) (*recordedExchange, error) {
 			m.used[i] = true
 			return &m.Exchanges[i], nil
 		}
-		if !strings.HasPrefix(difference, "the next") {
+		if difference == "" {
 			difference = fmt.Sprintf("the next request, number %d of the recording, has %s", i+1, d)
 		}
 	}
-	return nil, lathe.CodeInvalidRequest.Errorf("lathetest: recorded model", "%s does not have this request: %s. If the change is right, record again with %s=1 go test", m.file, difference, recordVariable)
+	return nil, lathe.CodeInvalidRequest.Errorf("lathetest: recorded model", "%s does not have this request: %s. If the change is right, record again with %s=1 go test", m.file, cmp.Or(difference, "the recording has no further answer"), recordVariable)
 }
 
 // differs returns the first difference of two requests, with its path; "": they are equal.
