@@ -104,7 +104,7 @@ func (a *Agent) watch(r approval.Request) {
 	})
 }
 
-func (a *Agent) unwatch(digest string) {
+func (a *parts) unwatch(digest string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if t := a.timers[digest]; t != nil {

@@ -287,7 +287,8 @@ func (f *finder) member(o *object, key, v []byte, at path) {
 	hasData := v[0] == '{' && data[name] && !eventOfItem
 	isSources := !f.answer && (name == "ANNOTATIONS" || name == "CITATIONS") // of a text
 	isTools := f.answer && name == "TOOLS"                                   // those of the request
-	if hasData || isSources || isTools {
+	switch {
+	case hasData, isSources, isTools:
 		return
 	}
 	row := members[name]
