@@ -226,16 +226,9 @@ func (t *inline) render() {
 		t.last = '`'
 		return
 	}
-	var spanStyles []style
-	switch {
-	case t.mark == '~':
+	spanStyles := [][]style{{italic}, {bold}, {bold, italic}}[t.count-1] // of one, two and three marks
+	if t.mark == '~' {
 		spanStyles = []style{strike}
-	case t.count == 1:
-		spanStyles = []style{italic}
-	case t.count == 2:
-		spanStyles = []style{bold}
-	default:
-		spanStyles = []style{bold, italic}
 	}
 	for _, s := range spanStyles {
 		t.startStyle(s)

@@ -234,7 +234,11 @@ func (w *Writer) end(by ending) {
 	next := atStart
 	switch w.state {
 	case inText:
-		w.endText()
+		w.text.end()
+		if w.heading {
+			w.heading = false
+			w.text.endStyle(bold)
+		}
 	case afterRow:
 		w.endTable()
 		w.endStart()
@@ -257,14 +261,6 @@ func (w *Writer) end(by ending) {
 		w.buf.WriteByte('\n')
 	}
 	w.held, w.state = w.held[:0], next
-}
-
-func (w *Writer) endText() {
-	w.text.end()
-	if w.heading {
-		w.heading = false
-		w.text.endStyle(bold)
-	}
 }
 
 // endStart writes a line that has ended before start could determine its form.

@@ -13,26 +13,19 @@ func ResolveToolName(name string, offered func(string) bool) (_ string, ok bool)
 		return name, true
 	}
 	rest, _, _ := strings.Cut(name, "<|")
-	rest = strings.TrimSpace(rest)
-	if offered(rest) {
+	if rest = strings.TrimSpace(rest); offered(rest) {
 		return rest, true
 	}
-	rest = withoutPrefix(rest)
-	if offered(rest) {
-		return rest, true
+	for _, prefix := range toolPrefixes {
+		if inner, found := strings.CutPrefix(rest, prefix); found {
+			if rest = inner; offered(rest) {
+				return rest, true
+			}
+			break
+		}
 	}
 	if inner, found := strings.CutSuffix(rest, "json"); found && offered(inner) {
 		return inner, true
 	}
 	return name, false
-}
-
-// withoutPrefix returns name without the first prefix of toolPrefixes that it has.
-func withoutPrefix(name string) string {
-	for _, prefix := range toolPrefixes {
-		if inner, found := strings.CutPrefix(name, prefix); found {
-			return inner
-		}
-	}
-	return name
 }
