@@ -445,8 +445,8 @@ func (a *Agent) stored(ctx context.Context, runID string) (*event.Result, error)
 		return nil, lathe.CodeOf(err).Wrap("agent: run "+runID, errors.Unwrap(err))
 	}
 	res := &event.Result{RunID: runID, Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned, Reasoning: s.Reasoning}
-	for i := range s.Open {
-		res.Pending = append(res.Pending, s.Open[i].ToolCall)
+	for _, o := range s.Open {
+		res.Pending = append(res.Pending, o.ToolCall)
 	}
 	switch f := s.Finished; {
 	case f != nil:

@@ -29,8 +29,7 @@ func RequestOf(s *loop.State, o *loop.OpenCall) Request {
 // to its end, Restore returns what it has restored until then, with the error.
 func (q *Queue) Restore(ctx context.Context, runs store.RunIndex) (waiting []Request, err error) {
 	var errs []error
-	f := &store.RunFilter{Status: "parked"}
-	for row, err := range f.All(ctx, runs) {
+	for row, err := range (&store.RunFilter{Status: "parked"}).All(ctx, runs) {
 		if err != nil {
 			errs = append(errs, err)
 			break

@@ -17,8 +17,7 @@ func (s *State) Abandon() []event.Data {
 	}
 	var out []event.Data
 	planned := s.Planned
-	for i := range s.Open {
-		o := s.Open[i]
+	for _, o := range s.Open {
 		if !o.Planned {
 			o.Seq, o.Tool = planned, "unknown"
 			planned++

@@ -130,8 +130,8 @@ func (s *State) before() *tool.Resumed {
 	for i := range s.Trace {
 		b.Calls = append(b.Calls, s.Trace[i].Calls...)
 	}
-	for i := range s.Open {
-		b.Open = append(b.Open, s.Open[i].ID)
+	for _, o := range s.Open {
+		b.Open = append(b.Open, o.ID)
 	}
 	b.Answers = s.answers()
 	return b

@@ -143,8 +143,7 @@ func (o *Retention) cut(s string) string {
 		return s
 	}
 	const marker = "\n[%d of %d bytes left out]"
-	n := o.MaxOutputBytes - len(fmt.Sprintf(marker, len(s), len(s)))
-	head := text.Cut(s, n)
+	head := text.Cut(s, o.MaxOutputBytes-len(fmt.Sprintf(marker, len(s), len(s))))
 	return head + fmt.Sprintf(marker, len(s)-len(head), len(s))
 }
 

@@ -30,16 +30,8 @@ func label(s string) string {
 	return s
 }
 
-func printable(s string, lowest byte) bool {
-	if len(s) > maxToken {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] < lowest || s[i] > '~' {
-			return false
-		}
-	}
-	return true
+func printable(s string, lowest rune) bool {
+	return len(s) <= maxToken && !strings.ContainsFunc(s, func(r rune) bool { return r < lowest || r > '~' })
 }
 
 func finishReason(r lathe.FinishReason) lathe.FinishReason {

@@ -68,9 +68,9 @@ func (b Budget) Call(c *lathe.CallInfo) lathe.Verdict {
 // uses returns the number of calls of the run to tools that match a pattern.
 func uses(c *lathe.CallInfo, pattern string) int {
 	n := 0
-	for i := range c.Used {
-		if Match(pattern, c.Used[i].Name) {
-			n += c.Used[i].Calls
+	for _, u := range c.Used {
+		if Match(pattern, u.Name) {
+			n += u.Calls
 		}
 	}
 	return n

@@ -118,12 +118,7 @@ func chain(principal string, messages []lathe.Message) ([]Message, error) {
 // messages), and the bodies of its messages in their order. Unless l has the row of the run, the first event is decoded first.
 func (l *Log) Decode(id int64, body, last []byte, messages [][]byte) (e event.Event, err error) {
 	if last != nil {
-		size := len(body) + 2
-		for _, m := range messages {
-			size += len(m) + 1
-		}
-		list := append(make([]byte, 0, size), '[')
-		list = append(append(list, bytes.Join(messages, []byte(","))...), ']')
+		list := slices.Concat([]byte("["), bytes.Join(messages, []byte(",")), []byte("]"))
 		if body, err = replace(body, reference(last), list); err != nil {
 			return e, err
 		}

@@ -151,15 +151,12 @@ func (r *rule) check() (bad Problems) {
 	return bad
 }
 
+// rank returns d as a number, and that of Deny for an unknown decision.
 func rank(d lathe.Decision) int {
-	switch d {
-	case lathe.Allow:
-		return 2
-	case lathe.Ask:
-		return 1
-	default:
-		return 0
+	if d > lathe.Allow {
+		return int(lathe.Deny)
 	}
+	return int(d)
 }
 
 // Tool returns the least strict verdict that a call of the tool could get in this run. It returns Deny only if every call would be denied.
