@@ -105,7 +105,7 @@ type Agent struct {
 	in loop.Input // what each run begins with: see With
 }
 
-// parts are shared by an agent and the copies that [Agent.With] returns.
+// parts are shared by an agent and the copies that [Agent.With] returns. New sets all fields; only those below mu change afterwards.
 type parts struct {
 	name         string
 	instructions string // the system message of runs; "": none
@@ -134,11 +134,14 @@ func New(model lathe.Model, opts *Options) (*Agent, error) {
 	if opts != nil {
 		o = *opts
 	}
-	a := &Agent{parts: &parts{name: o.Name, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), now: o.Loop.Now, sampling: o.Loop.Sampling, bus: observe.NewBus(nil), timers: map[string]*time.Timer{}}}
+	a := &Agent{parts: &parts{
+		name: o.Name, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), now: o.Loop.Now, sampling: o.Loop.Sampling,
+		bus: observe.NewBus(nil), timers: map[string]*time.Timer{},
+	}}
 	if a.now == nil {
 		a.now = time.Now
 	}
-	if nothing(model) {
+	if isNil(model) {
 		return nil, lathe.CodeInvalidConfig.Errorf("agent: new", "a model is required: one of package provider, or sim.New(nil).Model(\"sim/demo\")")
 	}
 	if o.Store == nil {
@@ -153,14 +156,14 @@ func New(model lathe.Model, opts *Options) (*Agent, error) {
 	if err := a.assemble(model, &o); err != nil {
 		return nil, err
 	}
-	if err := a.reachable(context.Background()); err != nil {
+	if err := a.checkStore(context.Background()); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
-// reachable returns an error if the store cannot be read, such as a closed one.
-func (a *parts) reachable(ctx context.Context) error {
+// checkStore returns an error if the store cannot be read, such as a closed one.
+func (a *parts) checkStore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	_, _, err := a.runs.Runs(ctx, &store.RunFilter{Limit: 1})
@@ -196,7 +199,8 @@ func (a *Agent) assemble(model lathe.Model, o *Options) error {
 	return err
 }
 
-// add adds the member with these options. first are the options of the agent.
+// add adds the member with the options o: its tools, runner and loop. first are the options of the agent, which has the handoffs; the agent
+// itself is the first member, for which both are the same.
 func (a *parts) add(model lathe.Model, o, first *Options) error {
 	runner, options := o.Runner, o.Loop
 	runner.Policy = cmp.Or[lathe.Policy](runner.Policy, o.Policy, policy.Default())
@@ -441,8 +445,8 @@ func (a *Agent) stored(ctx context.Context, runID string) (*event.Result, error)
 		return nil, lathe.CodeOf(err).Wrap("agent: run "+runID, errors.Unwrap(err))
 	}
 	res := &event.Result{RunID: runID, Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned, Reasoning: s.Reasoning}
-	for i := range s.Open {
-		res.Pending = append(res.Pending, s.Open[i].ToolCall)
+	for _, o := range s.Open {
+		res.Pending = append(res.Pending, o.ToolCall)
 	}
 	switch f := s.Finished; {
 	case f != nil:

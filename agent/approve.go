@@ -20,7 +20,7 @@ func (a *Agent) Waiting(ctx context.Context) ([]approval.Request, error) {
 		if _, err := a.queue.Restore(ctx, a.own()); err != nil {
 			return nil, err
 		}
-	} else if err := a.reachable(ctx); err != nil { // a decision could not be stored
+	} else if err := a.checkStore(ctx); err != nil { // a decision could not be stored
 		return nil, err
 	}
 	waiting := a.queue.Pending("")
@@ -83,10 +83,9 @@ func (a *Agent) resume(ctx context.Context, runID string) {
 	if a.supervisor.Notify(runID) {
 		return
 	}
-	switch err := a.supervisor.Resume(ctx, a.loop, runID, nil); lathe.CodeOf(err) {
-	case "", lathe.CodeConflict: // it has ended, or is executed already
-	default:
-		a.log.Error("a run with new input could not be resumed", "run_id", runID, "code", lathe.CodeOf(err))
+	code := lathe.CodeOf(a.supervisor.Resume(ctx, a.loop, runID, nil))
+	if code != "" && code != lathe.CodeConflict { // conflict: it has ended, or is executed already
+		a.log.Error("a run with new input could not be resumed", "run_id", runID, "code", code)
 	}
 }
 
@@ -105,7 +104,7 @@ func (a *Agent) watch(r approval.Request) {
 	})
 }
 
-func (a *Agent) unwatch(digest string) {
+func (a *parts) unwatch(digest string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if t := a.timers[digest]; t != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -28,42 +29,42 @@ func (a *Agent) Events(ctx context.Context, runID string, after int64) iter.Seq2
 			}
 			after = e.ID
 		}
-		if !here {
+		if here {
+			a.follow(ctx, runID, after, live, yield)
+		}
+	}
+}
+
+// follow yields the events after the event with the id after as they are published, until this process no longer executes the run.
+func (a *Agent) follow(ctx context.Context, runID string, after int64, live *observe.Subscription, yield func(event.Event, error) bool) {
+	executed, left := context.WithCancel(ctx) // done when this process no longer executes the run
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer left()
+	waiting.Go(func() {
+		defer left()
+		_, _, _ = a.supervisor.Wait(executed, runID)
+	})
+	for {
+		e, err := live.Next(executed)
+		if errors.Is(err, observe.ErrLagged) { // the rest is in the store
+			a.Events(ctx, runID, after)(yield)
 			return
 		}
-		executed, left := context.WithCancel(ctx) // until this process no longer executes the run
-		over := make(chan struct{})               // closed when the goroutine has ended
-		go func() {
-			defer close(over)
-			defer left()
-			_, _, _ = a.supervisor.Wait(executed, runID)
-		}()
-		defer func() {
-			left()
-			<-over
-		}()
-		for {
-			e, err := live.Next(executed)
-			switch {
-			case errors.Is(err, observe.ErrLagged): // the rest is in the store
-				for e, err := range a.Events(ctx, runID, after) {
-					if !yield(e, err) {
-						return
-					}
-				}
-				return
-			case err != nil: // the run is not executed any more, or ctx is done
-				if err := ctx.Err(); err != nil {
-					yield(event.Event{}, err)
-				}
-				return
-			case e.ID != 0 && e.ID <= after, e.ID == 0 && e.After < after: // read from the store, or a delta before an event that was
-				continue
+		if err != nil { // the run is not executed any more, or ctx is done
+			if err := ctx.Err(); err != nil {
+				yield(event.Event{}, err)
 			}
-			after = max(after, e.ID)
-			if !yield(e, nil) {
-				return
-			}
+			return
+		}
+		isDelta := e.ID == 0
+		wasRead := !isDelta && e.ID <= after || isDelta && e.After < after // in the second case, the event that follows the delta was read
+		if wasRead {
+			continue
+		}
+		after = max(after, e.ID)
+		if !yield(e, nil) {
+			return
 		}
 	}
 }

@@ -66,10 +66,15 @@ func (a *parts) active(messages []lathe.Message) *member {
 // without surrounding white space, and with underscores in place of dots if no tool has the name with dots. nil: the call is no transfer.
 func (a *parts) transferred(call string) *member {
 	call = strings.TrimSpace(call)
-	for _, call := range []string{call, strings.ReplaceAll(call, ".", "_")} {
-		name, ok := strings.CutPrefix(call, transferPrefix)
-		if i := slices.IndexFunc(a.members, func(m member) bool { return ok && m.name == name && name != "" }); i >= 0 {
-			return &a.members[i]
+	for _, spelling := range []string{call, strings.ReplaceAll(call, ".", "_")} {
+		name, ok := strings.CutPrefix(spelling, transferPrefix)
+		if !ok || name == "" {
+			continue
+		}
+		for i := range a.members {
+			if a.members[i].name == name {
+				return &a.members[i]
+			}
 		}
 	}
 	return nil
@@ -107,7 +112,7 @@ func checkHandoffs(o *Options) error {
 			return fail("handoff %d has no name: set Options.Name, which the name of its transfer tool has", i)
 		case seen[p.Options.Name]:
 			return fail("two agents have the name %q", p.Options.Name)
-		case nothing(p.Model):
+		case isNil(p.Model):
 			return fail("the handoff %s has no model", p.Options.Name)
 		case p.Options.Store != nil, p.Options.Sinks != nil, p.Options.MaxRuns != 0, p.Options.Handoffs != nil, p.Options.MaxTransfers != 0:
 			return fail("the handoff %s has a store, sinks, handoffs, MaxRuns or MaxTransfers: those of the first agent apply", p.Options.Name)
@@ -178,8 +183,8 @@ func (a *parts) addHandoffs(o *Options) error {
 	return nil
 }
 
-// nothing reports whether a model is nil, or a pointer that is nil.
-func nothing(model lathe.Model) bool {
+// isNil reports whether a model is nil, or a pointer that is nil.
+func isNil(model lathe.Model) bool {
 	v := reflect.ValueOf(model)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -1,8 +1,8 @@
 package agent
 
 import (
+	"bytes"
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -14,51 +14,42 @@ import (
 //	{"city":"Oslo","da      {"city":"Oslo"}
 func complete(text []byte) []byte {
 	var open []byte // the closing brackets of the open objects and arrays
-	safe := 0       // the length of the beginning that is a value once the brackets are closed
-	key := false    // the next string is the name of a member
-	for i := 0; i < len(text); {
-		switch c := text[i]; c {
-		case '{', '[':
-			open = append(open, c+2) // the closing bracket: '}' is '{'+2, and ']' is '['+2
-			key = c == '{'
-			i++
-			safe = i
+	safe := 0       // text[:safe] is a value once the open brackets are closed
+	isName := false // the next string is the name of a member
+	for at := 0; at < len(text); {
+		end := at + 1
+		switch c := text[at]; c {
+		case '{':
+			open, isName, safe = append(open, '}'), true, end
+		case '[':
+			open, isName, safe = append(open, ']'), false, end
 		case '}', ']':
 			if len(open) == 0 || open[len(open)-1] != c {
 				return nil
 			}
-			open = open[:len(open)-1]
-			i++
-			safe = i
+			open, safe = open[:len(open)-1], end
 		case ',':
-			key = len(open) > 0 && open[len(open)-1] == '}'
-			i++
+			isName = len(open) > 0 && open[len(open)-1] == '}'
 		case ':':
-			key = false
-			i++
-		case ' ', '\t', '\r', '\n':
-			i++
+			isName = false
+		case ' ', '\t', '\r', '\n': // between tokens
 		case '"':
-			end, closed := stringEnd(text, i)
-			if !closed {
-				text = text[:end]
-				if !key {
-					text = append(text, '"')
-					end++
-				}
+			var closed bool
+			if end, closed = stringEnd(text, at); !closed {
+				text = append(text[:end], '"')
+				end++
 			}
-			i = end
-			if !key {
-				safe = i
+			if !isName {
+				safe = end
 			}
-		default:
-			for i < len(text) && strings.IndexByte(",:}] \t\r\n", text[i]) < 0 {
-				i++
-			}
-			if i < len(text) {
-				safe = i
+		default: // a number, true, false or null, which may go on at the end of the text
+			end = len(text)
+			if n := bytes.IndexAny(text[at:], ",:}] \t\r\n"); n >= 0 {
+				end = at + n
+				safe = end
 			}
 		}
+		at = end
 	}
 	if safe == 0 {
 		return nil
@@ -67,34 +58,36 @@ func complete(text []byte) []byte {
 	return append(text[:safe], open...)
 }
 
-// stringEnd returns the end of the string that begins at i. If the text ends before the string, closed is false and end is after the last
-// complete character.
-func stringEnd(text []byte, i int) (end int, closed bool) {
-	end = i + 1
-	for i = end; i < len(text); end = i {
-		switch {
-		case text[i] == '"':
-			return i + 1, true
-		case text[i] == '\\' && i+1 < len(text) && text[i+1] == 'u':
-			n := 6
-			if i+3 < len(text) && text[i+2]|0x20 == 'd' && text[i+3] >= '8' { // the first half of a surrogate pair
-				n = 12
-			}
-			if i+n > len(text) {
-				return end, false
-			}
-			i += n
-		case text[i] == '\\':
-			if i+2 > len(text) {
-				return end, false
-			}
-			i += 2
-		case !utf8.FullRune(text[i:]):
-			return end, false
-		default:
-			_, n := utf8.DecodeRune(text[i:])
-			i += n
+// stringEnd returns the end of the string that begins at start. If the text ends before the string, closed is false and end is after the
+// last complete character.
+func stringEnd(text []byte, start int) (end int, closed bool) {
+	end = start + 1
+	for end < len(text) {
+		if text[end] == '"' {
+			return end + 1, true
 		}
+		n := characterLength(text[end:])
+		if n > len(text)-end {
+			break
+		}
+		end += n
 	}
 	return end, false
+}
+
+// characterLength returns the length of the character or escape at the beginning of s. It is above len(s) if s ends before the character.
+func characterLength(s []byte) int {
+	switch {
+	case s[0] == '\\' && len(s) > 1 && s[1] == 'u':
+		if len(s) > 3 && (s[2] == 'd' || s[2] == 'D') && s[3] >= '8' { // the first half of a surrogate pair
+			return len(`\uD83D\uDE00`)
+		}
+		return len(`\u0000`)
+	case s[0] == '\\':
+		return len(`\n`)
+	case !utf8.FullRune(s):
+		return len(s) + 1
+	}
+	_, n := utf8.DecodeRune(s)
+	return n
 }

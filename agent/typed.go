@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,16 +120,7 @@ func formatOf[T any]() (*format, error) {
 		f.boxed = true
 		s = fmt.Appendf(nil, `{"additionalProperties":false,"properties":{"value":%s},"required":["value"],"type":"object"}`, s)
 	}
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		if r < 128 && (r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
-			return r
-		}
-		return '_'
-	}, t.Name()), "_")
-	if name == "" {
-		name = "answer"
-	}
-	named := map[string]any{"name": name[:min(len(name), 64)], "schema": json.RawMessage(s)}
+	named := map[string]any{"name": formatName(t), "schema": json.RawMessage(s)}
 	if allRequired(s) { // a server takes a strict schema only then; otherwise the answer is checked here all the same
 		named["strict"] = true
 	}
@@ -136,6 +128,18 @@ func formatOf[T any]() (*format, error) {
 		return fail(err)
 	}
 	return f, nil
+}
+
+// formatName returns the name of a type in the form that servers accept for a schema: 1 to 64 of the characters a-z, A-Z, 0-9 and _.
+func formatName(t reflect.Type) string {
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if strings.ContainsRune("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", r) {
+			return r
+		}
+		return '_'
+	}, t.Name()), "_")
+	name = cmp.Or(name, "answer")
+	return name[:min(len(name), 64)]
 }
 
 // ask returns the agent whose runs have the format.

@@ -53,7 +53,8 @@ func Details(req *lathe.ApprovalRequest, now time.Time) []Detail {
 	}
 	n := 0
 	for key, value := range rawjson.Members(canon) {
-		if n++; n <= maxShownArgs {
+		n++
+		if n <= maxShownArgs {
 			out = append(out, Detail{Name: show(rawjson.Text(key), maxShownName), Value: show(string(value), maxShownValue), Model: true})
 		}
 	}

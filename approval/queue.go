@@ -243,32 +243,18 @@ func (q *Queue) Pending(run string) []Request {
 func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 	a.ReasonCode = cmp.Or(a.ReasonCode, a.Verb.Past()+"_by_user")
 	if err := a.check(); err != nil {
-		return lathe.CodeInvalidRequest.Wrap("approval: answer", err)
+		return lathe.CodeInvalidRequest.Wrap(opAnswer, err)
 	}
 	a.Arguments, a.Result = bytes.Clone(a.Arguments), bytes.Clone(a.Result)
 	q.mu.Lock()
 	e := q.pending[digest]
-	fail := func(code lathe.Code, err error) error {
+	err := q.checkAnswer(e, &a)
+	if err != nil || e.answer != nil { // without an error, the request has the same answer already
 		q.mu.Unlock()
-		return code.Wrap("approval: answer", err)
+		return err
 	}
-	switch {
-	case e == nil:
-		return fail(lathe.CodeNotFound, fmt.Errorf("%w: no request with this digest waits: it was decided and its run went on, or it has expired, or an earlier process asked it (Queue.Restore, or Recover of an agent, reads the requests of a store)", lathe.ErrNotFound))
-	case e.answer != nil && e.print == fingerprint(&a):
-		q.mu.Unlock()
-		return nil
-	case e.answer != nil:
-		return fail(lathe.CodeConflict, fmt.Errorf("%s has %s the call already", cmp.Or(e.answer.By, "another approver"), e.answer.Verb.Past()))
-	case !q.opts.Now().Before(e.req.ExpiresAt):
-		return fail(lathe.CodeApprovalExpired, errors.New("the request has expired"))
-	}
-	// A request from Await has no arguments or tool before the run calls Approve again; its scope is checked then.
-	if a.Scope != ScopeOnce && !a.scoped(e) {
-		return fail(lathe.CodeInvalidRequest, errors.New("the call has no such scope"))
-	}
-	req, signals := e.req, q.opts.Signals
-	if signals != nil {
+	req := e.req
+	if signals := q.opts.Signals; signals != nil {
 		q.mu.Unlock() // of concurrent answers, the store accepts the first and those equal to it
 		if err := q.store(ctx, signals, &req, &a); err != nil {
 			return err
@@ -276,16 +262,37 @@ func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 		q.mu.Lock()
 	}
 	e.answer, e.print = &a, fingerprint(&a)
-	repeated := e.reported
+	isFirst := !e.reported
 	e.reported = true
 	q.mu.Unlock()
-	if q.opts.OnAnswer != nil && !repeated {
+	if isFirst && q.opts.OnAnswer != nil {
 		q.opts.OnAnswer(req, a)
 	}
 	return nil
 }
 
-// scoped reports whether the scope of the answer can be granted for the call.
+const opAnswer = "approval: answer"
+
+// checkAnswer returns an error if the request e, which may be nil, cannot get the answer. It returns nil if e has the same answer already. The
+// caller holds the lock.
+func (q *Queue) checkAnswer(e *entry, a *Answer) error {
+	switch {
+	case e == nil:
+		return lathe.CodeNotFound.Errorf(opAnswer, "%w: no request with this digest waits: it was decided and its run went on, or it has expired, or an earlier process asked it (Queue.Restore, or Recover of an agent, reads the requests of a store)", lathe.ErrNotFound)
+	case e.answer != nil && e.print == fingerprint(a):
+		return nil
+	case e.answer != nil:
+		return lathe.CodeConflict.Errorf(opAnswer, "%s has %s the call already", cmp.Or(e.answer.By, "another approver"), e.answer.Verb.Past())
+	case !q.opts.Now().Before(e.req.ExpiresAt):
+		return lathe.CodeApprovalExpired.Errorf(opAnswer, "the request has expired")
+	case a.Scope != ScopeOnce && !a.scoped(e):
+		return lathe.CodeInvalidRequest.Errorf(opAnswer, "the call has no such scope")
+	}
+	return nil
+}
+
+// scoped reports whether the scope of the answer can be granted for the call. A request from Await has no tool before the run calls Approve
+// again; the rest of its scope is checked then.
 func (a *Answer) scoped(e *entry) bool {
 	if e.asked.Tool == nil {
 		return a.Scope == ScopeCall || a.Scope == ScopeRun || a.Scope == ScopeSession && e.req.SessionID != ""

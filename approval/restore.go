@@ -28,30 +28,36 @@ func RequestOf(s *loop.State, o *loop.OpenCall) Request {
 // The error joins the errors of runs that could not be read; the other runs are restored all the same. If the list of runs cannot be read
 // to its end, Restore returns what it has restored until then, with the error.
 func (q *Queue) Restore(ctx context.Context, runs store.RunIndex) (waiting []Request, err error) {
-	f := &store.RunFilter{Status: "parked"}
-	for row, lerr := range f.All(ctx, runs) {
-		if lerr != nil {
-			return waiting, errors.Join(err, lerr)
+	var errs []error
+	for row, err := range (&store.RunFilter{Status: "parked"}).All(ctx, runs) {
+		if err != nil {
+			errs = append(errs, err)
+			break
 		}
-		s := &loop.State{}
-		var rerr error
-		for e, readErr := range runs.Read(ctx, row.RunID, 0) {
-			if rerr = readErr; rerr == nil {
-				rerr = s.Apply(&e)
-			}
-			if rerr != nil {
-				err = errors.Join(err, lathe.CodeOf(rerr).Wrap("approval: restore "+row.RunID, rerr))
-				break
-			}
-		}
-		if rerr != nil {
+		s, err := stateOf(ctx, runs, row.RunID)
+		if err != nil {
+			errs = append(errs, lathe.CodeOf(err).Wrap("approval: restore "+row.RunID, err))
 			continue
 		}
-		for k := range s.Open {
-			if r := RequestOf(s, &s.Open[k]); s.Open[k].Asked && q.Await(r) {
+		for i := range s.Open {
+			if r := RequestOf(s, &s.Open[i]); s.Open[i].Asked && q.Await(r) {
 				waiting = append(waiting, r)
 			}
 		}
 	}
-	return waiting, err
+	return waiting, errors.Join(errs...)
+}
+
+// stateOf returns the state of a run from its log.
+func stateOf(ctx context.Context, runs store.RunIndex, runID string) (*loop.State, error) {
+	s := &loop.State{}
+	for e, err := range runs.Read(ctx, runID, 0) {
+		if err == nil {
+			err = s.Apply(&e)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }

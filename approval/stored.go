@@ -63,14 +63,13 @@ func (q *Queue) signals() store.SignalStore {
 // store stores an answer as a signal of its run. It returns an error of code conflict if the store has another answer, or the run has
 // ended.
 func (q *Queue) store(ctx context.Context, to store.SignalStore, r *Request, a *Answer) error {
-	const op = "approval: answer"
 	form := &storedAnswer{Digest: r.Digest, Verb: a.Verb, By: a.By, ReasonCode: a.ReasonCode, Scope: a.Scope, InRequest: a.InRequest, Arguments: stringOf(a.Arguments), Result: stringOf(a.Result)}
 	if a.Scope != ScopeOnce {
 		form.Tool, form.Rule, form.Shown = r.Tool, r.Rule, stringOf(r.Arguments)
 	}
 	body, err := json.Marshal(form)
 	if err != nil {
-		return lathe.CodeInternal.Wrap(op, err)
+		return lathe.CodeInternal.Wrap(opAnswer, err)
 	}
 	err = to.PutSignal(ctx, store.Signal{RunID: r.RunID, Kind: store.SignalApproval, Key: r.ToolCallID, Body: body})
 	if !errors.Is(err, lathe.ErrConflict) {
@@ -81,11 +80,13 @@ func (q *Queue) store(ctx context.Context, to store.SignalStore, r *Request, a *
 		return err
 	}
 	for i := range signals {
-		if f := decodeAnswer(&signals[i]); f != nil && signals[i].Key == r.ToolCallID && f.Digest == r.Digest && fingerprint(f.answer()) == fingerprint(a) {
+		f := decodeAnswer(&signals[i])
+		isOfRequest := f != nil && signals[i].Key == r.ToolCallID && f.Digest == r.Digest
+		if isOfRequest && fingerprint(f.answer()) == fingerprint(a) {
 			return nil
 		}
 	}
-	return lathe.CodeConflict.Errorf(op, "the request has another answer, or its run has ended")
+	return lathe.CodeConflict.Errorf(opAnswer, "the request has another answer, or its run has ended")
 }
 
 // decodeAnswer returns the answer in a signal, or nil if the signal is of another kind or its answer is not valid.

@@ -134,7 +134,8 @@ func (r *rules) reachable(a netip.Addr, host string) bool {
 // alone: 0.0.0.0/0 does not open the metadata service.
 func (r *rules) inPrefix(a netip.Addr, c class) bool {
 	for _, p := range r.prefixes {
-		if p.Contains(a) && (c != guarded || classOf(p.Addr()) == guarded && p.Bits() >= 10) {
+		guardedAlone := classOf(p.Addr()) == guarded && p.Bits() >= 10 // no guarded network has fewer bits: see special
+		if p.Contains(a) && (c != guarded || guardedAlone) {
 			return true
 		}
 	}

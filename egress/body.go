@@ -45,9 +45,9 @@ func bound(resp *http.Response, limit int64) *Error {
 // A counter counts the received bytes of a body. Read returns errWire once there are more than most.
 type counter struct {
 	r    io.Reader
-	n    int64
+	n    int64 // number of bytes that were read from r
 	most int64 // negative: no limit
-	err  error
+	err  error // errWire, or nil: the gzip decoder may return another error in its place
 }
 
 var errWire = errors.New("more than the limit on the wire")
@@ -64,36 +64,27 @@ func (c *counter) Read(p []byte) (int, error) {
 
 // body is the body of a response, decoded and within its limit. Its errors are io.EOF or *Error.
 type body struct {
-	from      io.Reader // nil until the first Read makes the gzip decoder
-	wire      *counter
-	closer    io.Closer
+	wire      *counter  // the body as it is received
+	from      io.Reader // wire or, for gzip, the decoder that the first Read makes
 	gzip      bool
-	left      int64
-	unbounded bool
-	got       int64
-	err       error
+	closer    io.Closer
+	got       int64 // number of decoded bytes
+	left      int64 // number of decoded bytes until the limit
+	unbounded bool  // there is no limit, and left has no meaning
+	err       error // what every further Read returns
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	if b.err != nil {
+	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
-	if len(p) == 0 {
-		return 0, nil
-	}
-	// gzip.NewReader reads the header of the stream: in bound it would delay the headers of the response.
 	if b.from == nil {
-		zr, err := gzip.NewReader(b.wire)
-		if errors.Is(err, io.EOF) { // an empty body, as of HEAD or status 204
-			return 0, b.fail(io.EOF)
+		if err := b.startGzip(); err != nil {
+			return 0, b.fail(err)
 		}
-		if err != nil {
-			return 0, b.fail(Plain(err))
-		}
-		b.from = zr
 	}
 	if !b.unbounded && int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
+		p = p[:b.left+1] // one byte more than allowed shows that the body is too large
 	}
 	n, err := b.from.Read(p)
 	b.got += int64(n)
@@ -114,6 +105,19 @@ func (b *body) Read(p []byte) (int, error) {
 		b.err = err
 	}
 	return n, err
+}
+
+// startGzip makes the decoder. gzip.NewReader reads the header of the stream: in bound it would delay the headers of the response.
+func (b *body) startGzip() error {
+	zr, err := gzip.NewReader(b.wire)
+	if errors.Is(err, io.EOF) { // an empty body, as of HEAD or status 204
+		return io.EOF
+	}
+	if err != nil {
+		return Plain(err)
+	}
+	b.from = zr
+	return nil
 }
 
 func (b *body) fail(err error) error {

@@ -9,6 +9,7 @@
 package egress
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -79,22 +80,14 @@ func build(r *Rules, opts *Options) (*Client, *dialer, error) {
 }
 
 func (o *Options) fill() {
-	if o.Resolver == nil {
-		o.Resolver = net.DefaultResolver
-	}
-	for p, def := range map[*time.Duration]time.Duration{&o.Timeout: time.Minute, &o.DialTimeout: 10 * time.Second, &o.HeaderTimeout: time.Minute} {
-		if *p == 0 {
-			*p = def
-		}
-	}
+	o.Resolver = cmp.Or[Resolver](o.Resolver, net.DefaultResolver)
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	o.DialTimeout = cmp.Or(o.DialTimeout, 10*time.Second)
+	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, time.Minute)
+	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 8<<20)
+	o.MaxRedirects = cmp.Or(o.MaxRedirects, 5)
 	if o.MaxHeaderBytes <= 0 {
 		o.MaxHeaderBytes = 64 << 10
-	}
-	if o.MaxBodyBytes == 0 {
-		o.MaxBodyBytes = 8 << 20
-	}
-	if o.MaxRedirects == 0 {
-		o.MaxRedirects = 5
 	}
 }
 
@@ -247,20 +240,21 @@ func redirects(most int) func(*http.Request, []*http.Request) error {
 		if req.URL.User != nil || req.URL.Host == "" {
 			return refuse(CodeURL)
 		}
-		first, previous := via[0], via[len(via)-1]
+		previous := via[len(via)-1]
 		if previous.URL.Scheme == "https" && req.URL.Scheme != "https" {
 			return refuse(CodeRedirectRefused)
 		}
 		if lostMethod(req, previous) {
 			return refuse(CodeRedirectRefused)
 		}
-		home := origin(first.URL)
-		abroad := origin(req.URL) != home || slices.ContainsFunc(via, func(r *http.Request) bool { return origin(r.URL) != home })
-		if abroad && req.Method != http.MethodGet && req.Method != http.MethodHead {
+		first := origin(via[0].URL)
+		isOther := func(r *http.Request) bool { return origin(r.URL) != first }
+		leftOrigin := isOther(req) || slices.ContainsFunc(via, isOther)
+		if leftOrigin && req.Method != http.MethodGet && req.Method != http.MethodHead {
 			return refuse(CodeRedirectRefused) // the request may have a body
 		}
 		req.Header.Del("Referer") // it contains the query of the previous URL
-		if abroad {
+		if leftOrigin {
 			for name := range req.Header {
 				if !slices.Contains(carried, name) {
 					delete(req.Header, name)

@@ -42,25 +42,16 @@ type rules struct {
 }
 
 func (in *Rules) compile() (*rules, error) {
-	r := &rules{hosts: map[string]bool{}, named: map[string]bool{}, anyPort: in.AnyPort}
+	r := &rules{
+		hosts: map[string]bool{}, named: map[string]bool{},
+		schemes: slices.Clone(in.Schemes), ports: slices.Clone(in.Ports), anyPort: in.AnyPort,
+	}
 	for _, h := range in.Hosts {
-		if h == "*" {
-			r.any = true
-			continue
-		}
-		suffix, wild := strings.CutPrefix(h, "*")
-		name := strings.TrimPrefix(suffix, ".")
-		host, ok := PlainHost(name)
-		if !ok || wild && (!strings.HasPrefix(suffix, ".") || isAddress(host)) {
-			return nil, fmt.Errorf("egress: %.80q is not a host: write a name in ASCII, an address, *.name or *", h)
-		}
-		if wild {
-			r.suffixes = append(r.suffixes, "."+host)
-		} else {
-			r.hosts[host] = true
+		if err := r.addHost(h); err != nil {
+			return nil, err
 		}
 	}
-	if r.schemes = slices.Clone(in.Schemes); r.schemes == nil {
+	if r.schemes == nil {
 		r.schemes = []string{"https"}
 	}
 	for _, s := range r.schemes {
@@ -68,31 +59,58 @@ func (in *Rules) compile() (*rules, error) {
 			return nil, errors.New("egress: a scheme is https or http")
 		}
 	}
-	if r.ports = slices.Clone(in.Ports); r.ports == nil {
+	if r.ports == nil {
 		r.ports = []int{443}
 		if slices.Contains(r.schemes, "http") {
 			r.ports = append(r.ports, 80)
 		}
 	}
 	for _, p := range in.Private {
-		if prefix, err := netip.ParsePrefix(p); err == nil {
-			if prefix != prefix.Masked() {
-				return nil, fmt.Errorf("egress: the prefix %s has bits beyond its length: write %s", prefix, prefix.Masked())
-			}
-			r.prefixes = append(r.prefixes, prefix)
-			continue
-		}
-		host, ok := PlainHost(p)
-		if !ok {
-			return nil, fmt.Errorf("egress: %.80q is neither a prefix, nor an address, nor a host name", p)
-		}
-		if a, err := netip.ParseAddr(host); err == nil {
-			r.prefixes = append(r.prefixes, netip.PrefixFrom(a, a.BitLen()))
-		} else {
-			r.named[host] = true
+		if err := r.addPrivate(p); err != nil {
+			return nil, err
 		}
 	}
 	return r, nil
+}
+
+// addHost adds an entry of Rules.Hosts.
+func (r *rules) addHost(entry string) error {
+	if entry == "*" {
+		r.any = true
+		return nil
+	}
+	suffix, isWildcard := strings.CutPrefix(entry, "*")
+	host, ok := PlainHost(strings.TrimPrefix(suffix, "."))
+	if !ok || isWildcard && (!strings.HasPrefix(suffix, ".") || isAddress(host)) {
+		return fmt.Errorf("egress: %.80q is not a host: write a name in ASCII, an address, *.name or *", entry)
+	}
+	if isWildcard {
+		r.suffixes = append(r.suffixes, "."+host)
+	} else {
+		r.hosts[host] = true
+	}
+	return nil
+}
+
+// addPrivate adds an entry of Rules.Private.
+func (r *rules) addPrivate(entry string) error {
+	if prefix, err := netip.ParsePrefix(entry); err == nil {
+		if prefix != prefix.Masked() {
+			return fmt.Errorf("egress: the prefix %s has bits beyond its length: write %s", prefix, prefix.Masked())
+		}
+		r.prefixes = append(r.prefixes, prefix)
+		return nil
+	}
+	host, ok := PlainHost(entry)
+	if !ok {
+		return fmt.Errorf("egress: %.80q is neither a prefix, nor an address, nor a host name", entry)
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		r.prefixes = append(r.prefixes, netip.PrefixFrom(a, a.BitLen()))
+	} else {
+		r.named[host] = true
+	}
+	return nil
 }
 
 // checkURL checks all that is known of a request before its host is resolved.
@@ -147,13 +165,8 @@ func PlainHost(s string) (string, bool) {
 	s = strings.ToLower(s)
 	labels := strings.Split(s, ".")
 	for _, l := range labels {
-		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 			return "", false
-		}
-		for i := range len(l) {
-			if c := l[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-				return "", false
-			}
 		}
 	}
 	return s, !isNumber(labels[len(labels)-1])
@@ -161,16 +174,10 @@ func PlainHost(s string) (string, bool) {
 
 // isNumber reports whether label, the last label of a host, is a number, so that resolvers read the host as an IPv4 address.
 func isNumber(label string) bool {
-	digits, hex := label, false
-	if rest, ok := strings.CutPrefix(label, "0x"); ok {
-		digits, hex = rest, true
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
 	}
-	for i := range len(digits) {
-		if c := digits[i]; (c < '0' || c > '9') && (!hex || c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(label, "0123456789") == ""
 }
 
 func isAddress(host string) bool {

@@ -137,7 +137,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(in.Data, data); err != nil {
 		return fmt.Errorf("lathe: reading %s: %w", in.Type, err)
 	}
-	if in.Content != nil { // of which these have a place only if they have any
+	if in.Content != nil { // content returns a place for these fields only if they are set
 		switch d := data.(type) {
 		case *ApprovalResolved:
 			d.Arguments = json.RawMessage("null")

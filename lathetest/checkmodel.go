@@ -90,7 +90,8 @@ func callModel(ctx context.Context, m lathe.Model, req *lathe.Request, each func
 		stopped = each != nil && !each(d)
 		return !stopped
 	})
-	switch e := (*lathe.Error)(nil); {
+	var e *lathe.Error
+	switch {
 	case t.late:
 		return t, errors.New("the model yielded again after its consumer had stopped, or after the end of the turn")
 	case !stopped:
@@ -144,7 +145,9 @@ func (t *turn) agrees(fin *lathe.Finish) error {
 			if !open[d.Index] {
 				return fmt.Errorf("delta %d belongs to the call with index %d, which has not begun or has ended", i, d.Index)
 			}
-			if open[d.Index] = d.Kind == lathe.DeltaCallArgs; open[d.Index] {
+			if d.Kind == lathe.DeltaCallEnd {
+				open[d.Index] = false
+			} else {
 				args[d.Index].WriteString(d.Text)
 			}
 		}
@@ -224,10 +227,18 @@ func checkRequest(open func() lathe.Model) error {
 
 func checkConcurrent(open func() lathe.Model) error {
 	m := open()
+	return atOnce(func(int) error {
+		_, err := succeed(context.Background(), m)
+		return err
+	})
+}
+
+// atOnce calls f with 0 to 3, each in a goroutine, and joins the errors.
+func atOnce(f func(i int) error) error {
 	errs := make([]error, 4)
 	var wg sync.WaitGroup
 	for i := range errs {
-		wg.Go(func() { _, errs[i] = succeed(context.Background(), m) })
+		wg.Go(func() { errs[i] = f(i) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
@@ -236,8 +247,10 @@ func checkConcurrent(open func() lathe.Model) error {
 func checkEarlyStop(open func() lathe.Model) (err error) {
 	m := open()
 	left := leaked(func() {
-		for n := range 3 { // stops after the first n deltas
-			if _, err = callModel(context.Background(), m, request(), func(lathe.Delta) bool { n--; return n >= 0 }); err != nil {
+		for deltas := range 3 { // the consumer stops at the delta after these
+			seen := 0
+			_, err = callModel(context.Background(), m, request(), func(lathe.Delta) bool { seen++; return seen <= deltas })
+			if err != nil {
 				return
 			}
 		}
@@ -253,14 +266,16 @@ func checkCancel(open func() lathe.Model) (err error) {
 	return errors.Join(err, left)
 }
 
-// The times at which cancelled cancels the context.
+// A cancelTime is the time at which cancelled cancels the context.
+type cancelTime int
+
 const (
-	beforeCall = iota
+	beforeCall cancelTime = iota
 	atFirstDelta
 )
 
 // cancelled makes a model call and cancels its context.
-func cancelled(m lathe.Model, when int) error {
+func cancelled(m lathe.Model, when cancelTime) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if when == beforeCall {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -112,16 +111,23 @@ func checkBad(open func() lathe.Tool, args *Arguments) error {
 	var errs []error
 	for _, a := range args.Bad {
 		res, err := answer(t, a)
-		switch {
-		case err != nil:
-		case res.ErrorType == "":
-			err = fmt.Errorf("the arguments %s are accepted", a)
-		case res.ErrorType == lathe.CodeInternal, res.ErrorType == lathe.CodeTimeout, res.ErrorType == lathe.CodeUnavailable:
-			err = fmt.Errorf("the arguments %s are answered %s, which does not say that they are wrong", a, res.ErrorType)
+		if err == nil {
+			err = namesFault(a, res.ErrorType)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// namesFault returns an error if the code of a result does not say that the arguments are wrong.
+func namesFault(args string, code lathe.Code) error {
+	switch code {
+	case "":
+		return fmt.Errorf("the arguments %s are accepted", args)
+	case lathe.CodeInternal, lathe.CodeTimeout, lathe.CodeUnavailable:
+		return fmt.Errorf("the arguments %s are answered %s, which does not say that they are wrong", args, code)
+	}
+	return nil
 }
 
 func checkParallel(open func() lathe.Tool, args *Arguments) error {
@@ -129,19 +135,13 @@ func checkParallel(open func() lathe.Tool, args *Arguments) error {
 		return errors.New("Arguments.Good is empty")
 	}
 	t := open()
-	errs := make([]error, 4)
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() {
-			res, err := answer(t, args.Good[i%len(args.Good)])
-			if err == nil && res.ErrorType != "" {
-				err = fmt.Errorf("a call beside others is answered %s", res.ErrorType)
-			}
-			errs[i] = err
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return atOnce(func(i int) error {
+		res, err := answer(t, args.Good[i%len(args.Good)])
+		if err == nil && res.ErrorType != "" {
+			err = fmt.Errorf("a call beside others is answered %s", res.ErrorType)
+		}
+		return err
+	})
 }
 
 // checkContext makes a call that the runner ends after 10 ms, and returns an error if the tool continues.

@@ -180,7 +180,8 @@ func deltasOf(m *lathe.Message) (out []lathe.Delta) {
 		case lathe.ToolCall:
 			out = append(out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: calls, ID: p.ID, Name: p.Name})
 			runes := []rune(p.Arguments)
-			for _, piece := range []string{string(runes[:len(runes)/2]), string(runes[len(runes)/2:])} {
+			half := len(runes) / 2
+			for _, piece := range []string{string(runes[:half]), string(runes[half:])} {
 				if piece != "" {
 					out = append(out, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: calls, Text: piece})
 				}

@@ -1,6 +1,7 @@
 package lathetest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,20 +41,7 @@ func Recorded(t testing.TB, file string, open func() (lathe.Model, error)) lathe
 	t.Helper()
 	m := &recorded{t: t, file: file}
 	if os.Getenv(recordVariable) != "" {
-		before, found := recordings.LoadOrStore(file, m)
-		other := before.(*recorded)
-		if found && (!other.ended.Load() || other.t.Name() != t.Name()) {
-			t.Fatalf("lathetest.Recorded: %s is recorded by %s already: give each recording a file of its own", file, other.t.Name())
-		}
-		recordings.Store(file, m)
-		var err error
-		if m.real, err = open(); err != nil {
-			t.Fatalf("lathetest.Recorded: %v", err)
-		}
-		m.Version = recordedVersion
-		m.Model = m.real.Describe()
-		m.Model.Server = ""
-		t.Cleanup(m.write)
+		m.record(open)
 		return m
 	}
 	raw, err := os.ReadFile(file)
@@ -67,7 +55,27 @@ func Recorded(t testing.TB, file string, open func() (lathe.Model, error)) lathe
 	return m
 }
 
-// recordings are the last models that record, by file. A test records its file again in its next execution (go test -count 2).
+// record makes m record the model that open returns.
+func (m *recorded) record(open func() (lathe.Model, error)) {
+	m.t.Helper()
+	before, found := recordings.LoadOrStore(m.file, m)
+	other := before.(*recorded)
+	isRepeated := other.ended.Load() && other.t.Name() == m.t.Name() // go test -count 2
+	if found && !isRepeated {
+		m.t.Fatalf("lathetest.Recorded: %s is recorded by %s already: give each recording a file of its own", m.file, other.t.Name())
+	}
+	recordings.Store(m.file, m)
+	var err error
+	if m.real, err = open(); err != nil {
+		m.t.Fatalf("lathetest.Recorded: %v", err)
+	}
+	m.Version = recordedVersion
+	m.Model = m.real.Describe()
+	m.Model.Server = ""
+	m.t.Cleanup(m.write)
+}
+
+// recordings are the last models that record, by file.
 var recordings sync.Map
 
 // recordedVersion is the version of the JSON form of a recording. Members are added, never renamed; a form that an older program would read
@@ -204,7 +212,7 @@ func (m *recorded) replay(ctx context.Context, form json.RawMessage, yield func(
 func (m *recorded) take(form json.RawMessage) (*recordedExchange, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	difference := "the recording has no further answer"
+	difference := ""
 	for i := range m.Exchanges {
 		if m.used[i] {
 			continue
@@ -214,11 +222,11 @@ func (m *recorded) take(form json.RawMessage) (*recordedExchange, error) {
 			m.used[i] = true
 			return &m.Exchanges[i], nil
 		}
-		if !strings.HasPrefix(difference, "the next") {
+		if difference == "" {
 			difference = fmt.Sprintf("the next request, number %d of the recording, has %s", i+1, d)
 		}
 	}
-	return nil, lathe.CodeInvalidRequest.Errorf("lathetest: recorded model", "%s does not have this request: %s. If the change is right, record again with %s=1 go test", m.file, difference, recordVariable)
+	return nil, lathe.CodeInvalidRequest.Errorf("lathetest: recorded model", "%s does not have this request: %s. If the change is right, record again with %s=1 go test", m.file, cmp.Or(difference, "the recording has no further answer"), recordVariable)
 }
 
 // differs returns the first difference of two requests, with its path; "": they are equal.
@@ -231,46 +239,46 @@ func differs(recorded, now json.RawMessage) string {
 }
 
 func differsIn(path string, was, is any) string {
-	switch was := was.(type) {
-	case map[string]any:
-		is, ok := is.(map[string]any)
-		if !ok {
-			break
-		}
-		names := slices.Sorted(maps.Keys(was))
-		for _, name := range slices.Sorted(maps.Keys(is)) {
-			if _, ok := was[name]; !ok {
-				names = append(names, name)
-			}
-		}
-		for _, name := range names {
-			if d := differsIn(strings.TrimPrefix(path+"."+name, "."), was[name], is[name]); d != "" {
+	oldObject, wasObject := was.(map[string]any)
+	newObject, isObject := is.(map[string]any)
+	if wasObject && isObject {
+		return membersDiffer(path, oldObject, newObject)
+	}
+	oldList, wasList := was.([]any)
+	newList, isList := is.([]any)
+	if wasList && isList {
+		for i := range min(len(oldList), len(newList)) {
+			if d := differsIn(fmt.Sprintf("%s[%d]", path, i), oldList[i], newList[i]); d != "" {
 				return d
 			}
 		}
-		return ""
-	case []any:
-		is, ok := is.([]any)
-		if !ok {
-			break
-		}
-		for i := range min(len(was), len(is)) {
-			if d := differsIn(fmt.Sprintf("%s[%d]", path, i), was[i], is[i]); d != "" {
-				return d
-			}
-		}
-		if len(was) != len(is) {
-			return fmt.Sprintf("%d %s, not %d", len(was), path, len(is))
+		if len(oldList) != len(newList) {
+			return fmt.Sprintf("%d %s, not %d", len(oldList), path, len(newList))
 		}
 		return ""
-	default:
-		if was == is { // neither is an object or an array, or they differ in type
-			return ""
-		}
+	}
+	if was == is { // they differ in type, or neither is an object or a list
+		return ""
 	}
 	old, _ := json.Marshal(was)
 	now, _ := json.Marshal(is)
 	return fmt.Sprintf("%s %.300s, not %.300s", path, old, now)
+}
+
+// membersDiffer compares the members of was by name, and then those that only is has.
+func membersDiffer(path string, was, is map[string]any) string {
+	names := slices.Sorted(maps.Keys(was))
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		if _, ok := was[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if d := differsIn(strings.TrimPrefix(path+"."+name, "."), was[name], is[name]); d != "" {
+			return d
+		}
+	}
+	return ""
 }
 
 // read parses a recording.
@@ -321,18 +329,23 @@ func (m *recorded) write() {
 	if m.t.Failed() {
 		return
 	}
-	raw, err := json.MarshalIndent(&m.recordedFile, "", " ")
-	switch {
-	case err == nil && (secret.NewFinder(nil, true).Has(raw) || namesSecret(raw)):
-		err = fmt.Errorf("%s is not written: something in it looks like a key", m.file)
-	case err == nil:
-		if err = os.MkdirAll(filepath.Dir(m.file), 0o755); err == nil {
-			err = os.WriteFile(m.file, append(raw, '\n'), 0o644)
-		}
-	}
-	if err != nil {
+	if err := m.writeFile(); err != nil {
 		m.t.Errorf("lathetest.Recorded: %v", err)
 	}
+}
+
+func (m *recorded) writeFile() error {
+	raw, err := json.MarshalIndent(&m.recordedFile, "", " ")
+	if err != nil {
+		return err
+	}
+	if secret.NewFinder(nil, true).Has(raw) || namesSecret(raw) {
+		return fmt.Errorf("%s is not written: something in it looks like a key", m.file)
+	}
+	if err := os.MkdirAll(filepath.Dir(m.file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(m.file, append(raw, '\n'), 0o644)
 }
 
 // checkUsed fails the test if it did not make all recorded model calls.

@@ -17,8 +17,7 @@ func (s *State) Abandon() []event.Data {
 	}
 	var out []event.Data
 	planned := s.Planned
-	for i := range s.Open {
-		o := s.Open[i]
+	for _, o := range s.Open {
 		if !o.Planned {
 			o.Seq, o.Tool = planned, "unknown"
 			planned++
@@ -39,13 +38,14 @@ func (s *State) Abandon() []event.Data {
 
 // refusal returns the content of the tool message for a call that ended with the code.
 func refusal(code lathe.Code) string {
-	type failure struct {
-		Code    lathe.Code `json:"code"`
-		Message string     `json:"message"`
+	var content struct {
+		OK    bool `json:"ok"`
+		Error struct {
+			Code    lathe.Code `json:"code"`
+			Message string     `json:"message"`
+		} `json:"error"`
 	}
-	b, _ := json.Marshal(&struct { // cannot fail for these types
-		OK    bool    `json:"ok"`
-		Error failure `json:"error"`
-	}{Error: failure{code, tool.Text(code)}})
+	content.Error.Code, content.Error.Message = code, tool.Text(code)
+	b, _ := json.Marshal(&content) // cannot fail for these types
 	return string(b)
 }

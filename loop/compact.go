@@ -103,15 +103,8 @@ func (o *Retention) CompactEvent(e event.Event) event.Event {
 		e.Data = &c
 	case *event.ToolCallParseError:
 		c := *d
-		switch r.Mode {
-		case HashedSlice:
-			if d.RawExcerpt != "" {
-				c.RawExcerpt = hashedSlice(d.RawExcerpt)
-			}
-		case RedactedSnippets:
-			c.RawExcerpt = snippet(d.RawExcerpt)
-		default:
-			c.RawExcerpt = ""
+		if c.RawExcerpt != "" {
+			c.RawExcerpt, _ = r.shorten(c.RawExcerpt)
 		}
 		e.Removed += max(0, len(d.RawExcerpt)-len(c.RawExcerpt))
 		e.Data = &c
@@ -119,14 +112,7 @@ func (o *Retention) CompactEvent(e event.Event) event.Event {
 		kept := r.compact([]lathe.Part{lathe.ToolResult{Content: d.Result, Blobs: d.Blobs}})[0].(lathe.ToolResult)
 		c := *d
 		c.Result, c.Blobs = kept.Content, kept.Blobs
-		before, after := len(d.Result), len(c.Result)
-		for i := range d.Blobs {
-			before += blobSize(&d.Blobs[i])
-		}
-		for i := range c.Blobs {
-			after += blobSize(&c.Blobs[i])
-		}
-		e.Removed += before - after
+		e.Removed += resultSize(d.Result, d.Blobs) - resultSize(c.Result, c.Blobs)
 		e.Data = &c
 	default: // without content, or with content that is retained
 	}

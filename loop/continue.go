@@ -13,40 +13,51 @@ import (
 // TakeOver omits messages at the end that are synthetic or are answers without calls, because the model will be called again. It does not
 // change messages.
 func TakeOver(messages []lathe.Message, ran func(callID string) bool) []lathe.Message {
-	end := len(messages)
-	for end > 0 && (messages[end-1].Synthetic || messages[end-1].Role == lathe.RoleAssistant && len(messages[end-1].Calls()) == 0) {
-		end--
+	for len(messages) > 0 && comesAgain(&messages[len(messages)-1]) {
+		messages = messages[:len(messages)-1]
 	}
-	out := make([]lathe.Message, 0, end)
-	for i := 0; i < end; {
-		m := &messages[i]
-		out = append(out, *m)
-		i++
-		first := i
-		for i < end && messages[i].Role == lathe.RoleTool {
-			i++
-		}
+	out := make([]lathe.Message, 0, len(messages))
+	for len(messages) > 0 {
+		m := messages[0]
+		messages = messages[1:]
+		results := messages[:toolMessages(messages)]
+		messages = messages[len(results):]
+		out = append(out, m)
 		for _, call := range m.Calls() {
-			out = append(out, takenResult(call, messages[first:i], ran))
+			out = append(out, takenResult(call, results, ran))
 		}
 	}
 	return out
 }
 
+// comesAgain reports whether m, the last message, is a request of the loop or an answer: the model will be asked again.
+func comesAgain(m *lathe.Message) bool {
+	return m.Synthetic || m.Role == lathe.RoleAssistant && len(m.Calls()) == 0
+}
+
+// toolMessages returns the number of tool messages at the beginning of messages.
+func toolMessages(messages []lathe.Message) int {
+	if n := slices.IndexFunc(messages, func(m lathe.Message) bool { return m.Role != lathe.RoleTool }); n >= 0 {
+		return n
+	}
+	return len(messages)
+}
+
 // takenResult returns the tool message for a call; results are the tool messages after the message with the call.
 func takenResult(call lathe.ToolCall, results []lathe.Message, ran func(callID string) bool) lathe.Message {
-	n := slices.IndexFunc(results, func(m lathe.Message) bool { id, _ := answered(&m); return id == call.ID })
-	r := lathe.ToolResult{CallID: call.ID, Name: call.Name, IsError: true, Code: lathe.CodeCancelled}
-	if n >= 0 {
-		r = results[n].Parts[0].(lathe.ToolResult)
-		if r.Code != lathe.CodeCancelled {
-			return results[n]
+	r := lathe.ToolResult{CallID: call.ID, Name: call.Name, IsError: true, Code: lathe.CodeCancelled, Content: refusal(lathe.CodeCancelled)}
+	for _, m := range results {
+		if id, ok := answered(&m); !ok || id != call.ID {
+			continue
 		}
+		r = m.Parts[0].(lathe.ToolResult)
+		if r.Code != lathe.CodeCancelled {
+			return m
+		}
+		break
 	}
 	if ran(call.ID) {
 		r.Code, r.Content = lathe.CodeInterrupted, refusal(lathe.CodeInterrupted)
-	} else if n < 0 {
-		r.Content = refusal(lathe.CodeCancelled)
 	}
 	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{r}}
 }
@@ -56,7 +67,8 @@ func (in *Input) taken() []lathe.Message {
 	if in.extra.Continues == "" {
 		return nil
 	}
-	return in.Messages[len(in.Messages)-min(max(in.extra.TakenOver, 0), len(in.Messages)):]
+	n := min(max(in.extra.TakenOver, 0), len(in.Messages))
+	return in.Messages[len(in.Messages)-n:]
 }
 
 // takenCalls returns a trace of each call that has a result in the messages.

@@ -108,7 +108,7 @@ func (r *run) finish() {
 	}
 	r.finished = event.RunFinished{
 		Reason: r.reason, Status: r.reason.Status(), Turns: r.turn, ToolCalls: r.result.ToolCalls,
-		Usage: r.result.Usage, LatencyMS: r.since(r.started), ErrorCode: r.errorCode, Limit: r.limit,
+		Usage: r.result.Usage, LatencyMS: r.loop.since(r.started), ErrorCode: r.errorCode, Limit: r.limit,
 		Answer: r.result.Answer, Blank: r.result.Blank, Result: &r.result,
 	}
 	r.emit(&r.finished)

@@ -13,16 +13,18 @@ import (
 func (r *run) execute(ctx context.Context) {
 	out := r.answerCalls(ctx, "")
 	r.result.Pending = out.Pending
+	pending := len(out.Pending) > 0 // none if a call has made the run fail or ctx was done
 	switch {
 	case out.Suspended:
 		r.suspended = true
-	case out.Parked: // pending calls remain pending: answerCalls has checked ctx
+	case out.Parked:
 		r.pause(lathe.ReasonAwaitingApproval)
-	case len(out.Pending) > 0 && r.in.Park && !r.in.extra.HandOver:
+	case pending && r.in.Park && !r.in.extra.HandOver:
 		r.pause(lathe.ReasonAwaitingToolResults)
-	case len(out.Pending) > 0:
+	case pending:
 		r.reason = lathe.ReasonClientToolCalls
-	case r.endIfDone(ctx):
+	case ctx.Err() != nil:
+		r.endIfDone(ctx)
 	case out.Limit != "":
 		r.reachLimit(ctx, out.Reason, out.Limit)
 	case out.Reason != "":
@@ -40,7 +42,7 @@ func (r *run) pause(reason lathe.Reason) {
 }
 
 // answerCalls executes the calls of the turn, or refuses all of them with the code refuse if it is not "". It appends the tool messages to
-// the history.
+// the history, and adds usage, cost and traces of the calls to the result.
 func (r *run) answerCalls(ctx context.Context, refuse lathe.Code) tool.Outcome {
 	calls := r.call.asked
 	single := r.settings.ParallelToolCalls != nil && !*r.settings.ParallelToolCalls && r.in.extra.Relay == nil
@@ -59,9 +61,9 @@ func (r *run) answerCalls(ctx context.Context, refuse lathe.Code) tool.Outcome {
 	if r.settings.Executor == lathe.ExecutorNoop {
 		r.showCanned(&out)
 	}
-	ended := ctx.Err() != nil || out.Reason != "" && out.Limit == ""
-	if ended && len(out.Pending) > 0 {
-		r.giveUp(ctx, &out)
+	failed := out.Reason != "" && out.Limit == ""
+	if len(out.Pending) > 0 && (failed || ctx.Err() != nil) {
+		r.cancelPending(ctx, &out)
 	}
 	r.req.Messages = append(r.req.Messages, out.Messages...)
 	if t := r.turnTrace(); t.Calls == nil {
@@ -89,31 +91,38 @@ func (r *run) showCanned(out *tool.Outcome) {
 	}
 }
 
-// giveUp ends the pending calls with the code `cancelled`, since the run has ended or is cancelled.
-func (r *run) giveUp(ctx context.Context, out *tool.Outcome) {
-	given := make([]tool.Call, 0, len(out.Pending))
+// cancelPending ends the pending calls with the code `cancelled`, since the run has ended or is cancelled. It adds their results to out.
+func (r *run) cancelPending(ctx context.Context, out *tool.Outcome) {
+	calls := make([]tool.Call, 0, len(out.Pending))
 	for _, p := range out.Pending {
-		c := tool.Call{ToolCall: p, Refuse: lathe.CodeCancelled}
-		if i := slices.IndexFunc(out.Waiting, func(w tool.Call) bool { return w.ID == p.ID }); i >= 0 {
-			c.Parked = out.Waiting[i].Parked
-		} else if i := slices.IndexFunc(out.Calls, func(t event.CallTrace) bool { return t.ID == p.ID }); i >= 0 {
-			c.Parked = &tool.Parked{Seq: out.Calls[i].Seq}
-			out.Calls = slices.Delete(out.Calls, i, i+1)
-		}
-		given = append(given, c)
+		calls = append(calls, tool.Call{ToolCall: p, Refuse: lathe.CodeCancelled, Parked: parked(out, p.ID)})
 	}
-	rest := r.work.Execute(ctx, r.turn, given, r.emit)
-	out.Messages = inCallOrder(r.call.asked, append(out.Messages, rest.Messages...))
-	out.Calls = append(out.Calls, rest.Calls...)
+	var order []string
+	for i := range r.call.asked {
+		order = append(order, r.call.asked[i].ID)
+	}
+	rest := r.work.Execute(ctx, r.turn, calls, r.emit)
+	isPending := func(t event.CallTrace) bool {
+		return slices.ContainsFunc(calls, func(c tool.Call) bool { return c.ID == t.ID })
+	}
+	out.Messages = append(out.Messages, rest.Messages...)
+	sortAnswers(order, out.Messages)
+	out.Calls = append(slices.DeleteFunc(out.Calls, isPending), rest.Calls...)
 	slices.SortFunc(out.Calls, func(a, b event.CallTrace) int { return a.Seq - b.Seq })
 	out.Pending, out.Waiting, out.Parked = nil, nil, false
 }
 
-// inCallOrder sorts tool messages by the order of their calls.
-func inCallOrder(calls []tool.Call, answers []lathe.Message) []lathe.Message {
-	place := func(m lathe.Message) int {
-		return slices.IndexFunc(calls, func(c tool.Call) bool { return c.ID == m.Parts[0].(lathe.ToolResult).CallID })
+// parked returns the state of a pending call: that of a call which waits for an approval, or the number of a client call.
+func parked(out *tool.Outcome, id string) *tool.Parked {
+	for i := range out.Waiting {
+		if out.Waiting[i].ID == id {
+			return out.Waiting[i].Parked
+		}
 	}
-	slices.SortStableFunc(answers, func(a, b lathe.Message) int { return place(a) - place(b) })
-	return answers
+	for i := range out.Calls {
+		if out.Calls[i].ID == id {
+			return &tool.Parked{Seq: out.Calls[i].Seq}
+		}
+	}
+	return nil
 }

@@ -42,11 +42,14 @@ func (l *Loop) responseFormat(source json.RawMessage) *responseFormat {
 		return nil
 	}
 	f := &responseFormat{source: bytes.Clone(source)}
-	text := anyObject
+	var text json.RawMessage
 	switch in.Type {
 	case "json_object":
+		text = anyObject
 	case "json_schema":
-		text, f.checked = in.JSONSchema.Schema, len(in.JSONSchema.Schema) > 0 && (in.JSONSchema.Strict == nil || *in.JSONSchema.Strict)
+		text = in.JSONSchema.Schema
+		strict := in.JSONSchema.Strict == nil || *in.JSONSchema.Strict
+		f.checked = strict && len(text) > 0
 	default:
 		return nil
 	}
@@ -74,13 +77,24 @@ func (f *responseFormat) rules(text string) string {
 	return f.describe(text, func(pointer string) string {
 		steps := strings.Split(pointer, "/")
 		for i, step := range steps {
-			name, _ := json.Marshal(strings.NewReplacer("~1", "/", "~0", "~").Replace(step)) // a string has a JSON form
-			if n, err := strconv.Atoi(step); (err != nil || n > 999_999) && step != "" && !bytes.Contains(f.source, name) {
+			if step != "" && !isIndex(step) && !f.contains(step) {
 				steps[i] = "*"
 			}
 		}
 		return strings.Join(steps, "/")
 	})
+}
+
+// isIndex reports whether a step of a JSON pointer is an index. A number above 999,999 counts as a name of the answer.
+func isIndex(step string) bool {
+	n, err := strconv.Atoi(step)
+	return err == nil && n <= 999_999
+}
+
+// contains reports whether the source of the format contains the member name that a step of a JSON pointer stands for.
+func (f *responseFormat) contains(step string) bool {
+	name, _ := json.Marshal(strings.NewReplacer("~1", "/", "~0", "~").Replace(step)) // a string has a JSON form
+	return bytes.Contains(f.source, name)
 }
 
 // describe returns the violations of a text, with the place of each in the form that place returns for its JSON pointer.

@@ -95,10 +95,7 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	if l.opts.Limits == (lathe.Limits{}) {
 		l.opts.Limits = runner.Limits()
 	}
-	if err := checkSettings(&l.opts.Settings); err != nil {
-		return nil, lathe.CodeInvalidConfig.Wrap("loop: new", err)
-	}
-	if err := setting.Check(&l.opts.Limits); err != nil {
+	if err := cmp.Or(checkSettings(&l.opts.Settings), setting.Check(&l.opts.Limits)); err != nil {
 		return nil, lathe.CodeInvalidConfig.Wrap("loop: new", err)
 	}
 	if err := runner.Check(nil, &tool.RunOptions{Settings: &l.opts.Settings, Limits: &l.opts.Limits, Defer: true}); err != nil {

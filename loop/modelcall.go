@@ -18,25 +18,32 @@ import (
 // A modelCall is the model call of one turn, with all its attempts: it sends the request, passes the deltas to its stream, decides whether
 // a failed attempt is repeated, and adds the message to the history.
 type modelCall struct {
-	run        *run
-	attempt    int
-	mayCall    bool // the model may make calls in this attempt
-	repeated   bool // the turn was repeated without tools after a parse error
+	run      *run
+	stream   stream
+	mayCall  bool              // the model may make calls in this attempt
+	repeated bool              // the turn was repeated without tools after a parse error
+	repeat   func(error) error // [Admission].Repeat of this attempt; nil: none
+
+	number int // of the attempt within the turn, from 1
+	attempt
+
+	// What read has found in the message of the last attempt, or [run.resume] in the log.
+	message lathe.Message // as added to the history
+	asked   []tool.Call   // the calls of message
+	kept    bool          // message is in the history
+	answer  string
+	blank   bool // message has nothing to show
+}
+
+// An attempt is what announceAttempt resets. It has succeeded if finish is set, and failed if err is set; both are never set.
+type attempt struct {
 	started    time.Time
 	firstToken time.Time
 	events     *callEvents
-	repeat     func(error) error // [Admission].Repeat; nil: none
 	err        error
 	finish     *lathe.Finish
-	stream     stream
-
-	message lathe.Message // the message for the history
-	asked   []tool.Call   // the calls of message
-	ignored int
-	renamed int  // number of calls whose name was corrected
-	kept    bool // message is in the history
-	answer  string
-	blank   bool
+	ignored    int // number of calls that were dropped
+	renamed    int // number of calls whose name was corrected
 }
 
 type callEvents struct {
@@ -57,24 +64,22 @@ func (c *modelCall) ask(ctx context.Context, withTools bool) bool {
 	r := c.run
 	r.turn++
 	r.result.Trace = append(r.result.Trace, event.TurnTrace{Turn: r.turn, Model: r.loop.info.Model, Agent: r.loop.opts.Agent})
-	c.attempt, c.repeated = r.from.attempts, false
+	c.number, c.repeated = r.from.attempts, false
 	r.from.attempts = 0
-	for {
+	for ; ; withTools = false { // the turn is repeated without tools, if at all
 		c.startAttempt(withTools)
 		c.generate(ctx)
 		if c.finish == nil {
 			if c.err == nil && ctx.Err() == nil && !r.out.stopped {
 				c.err = lathe.CodeUpstreamProtocol.Errorf("loop: model call", "the turn ended without a finish")
 			}
-			if !c.repeatsWithoutTools(ctx, withTools) {
+			if !c.repeatOrEnd(ctx, withTools) {
 				return false
 			}
-			withTools = false
 			continue
 		}
 		if c.mayCall && c.dropUnreadable() {
 			c.finishAttempt()
-			withTools = false
 			continue
 		}
 		c.stream.showWithheld()
@@ -112,16 +117,14 @@ func (c *modelCall) startAttempt(withTools bool) {
 // announceAttempt resets the state for an attempt that starts after wait, and emits its event.
 func (c *modelCall) announceAttempt(wait time.Duration) {
 	r := c.run
-	c.attempt++
-	c.started, c.firstToken = r.loop.opts.Now().Add(wait), time.Time{}
-	c.err, c.finish, c.stream.parseError, c.ignored, c.renamed, c.stream.shown = nil, nil, 0, 0, 0, false
-	c.stream.open, c.stream.withheld = c.stream.open[:0], c.stream.withheld[:0]
-	c.events = &callEvents{}
+	c.number++
+	c.attempt = attempt{started: r.loop.opts.Now().Add(wait), events: &callEvents{}}
+	c.stream.reset()
 	r.prompt.Add(r.req.Messages[r.prompt.hashed:]...)
 	r.prompt.hashed = len(r.req.Messages)
 	s := &c.events.started
 	*s = event.ModelCallStarted{
-		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model, Agent: r.loop.opts.Agent,
+		Attempt: c.number, Provider: r.loop.info.Provider, Model: r.loop.info.Model, Agent: r.loop.opts.Agent,
 		Messages: len(r.req.Messages), Tools: len(r.req.Tools), Asked: r.followUp.announce(), Request: &c.events.request,
 	}
 	info := &r.loop.info
@@ -136,11 +139,11 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 	r.emit(s)
 }
 
-func (r *run) turnTrace() *event.TurnTrace { return &r.result.Trace[len(r.result.Trace)-1] }
+func (r *record) turnTrace() *event.TurnTrace { return &r.result.Trace[len(r.result.Trace)-1] }
 
-// repeatsWithoutTools emits the event of a failed attempt. It returns true if the turn is to be repeated without tools, because the server
-// does not support them and the settings allow it. If it returns false, the run is over.
-func (c *modelCall) repeatsWithoutTools(ctx context.Context, withTools bool) bool {
+// repeatOrEnd emits the event of a failed attempt. It returns true if the turn is to be repeated without tools, because the server does not
+// support them and the settings allow it. Otherwise it ends the run.
+func (c *modelCall) repeatOrEnd(ctx context.Context, withTools bool) bool {
 	r := c.run
 	if r.endIfDone(ctx) {
 		c.err = r.result.Err
@@ -151,7 +154,8 @@ func (c *modelCall) repeatsWithoutTools(ctx context.Context, withTools bool) boo
 		return false
 	}
 	c.failAttempt(c.err)
-	if r.settings.ToolUseMode == lathe.ModeRelaxed && withTools && len(r.req.Tools) > 0 && r.fallbacks > 0 && refusesTools(c.err) {
+	sentTools := withTools && len(r.req.Tools) > 0
+	if sentTools && r.settings.ToolUseMode == lathe.ModeRelaxed && r.fallbacks > 0 && refusesTools(c.err) {
 		r.fallbacks--
 		return true
 	}
@@ -160,17 +164,22 @@ func (c *modelCall) repeatsWithoutTools(ctx context.Context, withTools bool) boo
 		r.answer()
 		return false
 	}
+	c.endRun()
+	return false
+}
+
+// endRun ends the run with the error of the attempt.
+func (c *modelCall) endRun() {
 	reason, code := lathe.ReasonInternal, codeOf(c.err)
 	var up *lathe.UpstreamError
-	if errors.As(c.err, &up) || code == lathe.CodeUpstream || code == lathe.CodeUpstreamProtocol {
+	switch {
+	case refusedByMeter(c.err):
+		reason = lathe.ReasonBudgetExhausted
+	case errors.As(c.err, &up) || code == lathe.CodeUpstream || code == lathe.CodeUpstreamProtocol:
 		reason = lathe.ReasonUpstreamError
 	}
-	if refusedByMeter(c.err) {
-		reason = lathe.ReasonBudgetExhausted
-	}
-	r.fail(reason, code, c.err)
-	r.errorCode = errorCode(c.err)
-	return false
+	c.run.fail(reason, code, c.err)
+	c.run.errorCode = errorCode(c.err)
 }
 
 // maxErrorMessage is the maximum length, in bytes, of the error text of a server in an event.
@@ -181,8 +190,8 @@ func (c *modelCall) failAttempt(err error) {
 	r := c.run
 	f := &c.events.finished
 	*f = event.ModelCallFinished{
-		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model,
-		Status: "error", ErrorCode: errorCode(err), LatencyMS: r.since(c.started), FirstTokenMS: c.firstTokenMS(),
+		Attempt: c.number, Provider: r.loop.info.Provider, Model: r.loop.info.Model,
+		Status: "error", ErrorCode: errorCode(err), LatencyMS: r.loop.since(c.started), FirstTokenMS: c.firstTokenMS(),
 	}
 	var up *lathe.UpstreamError
 	if errors.As(err, &up) {
@@ -201,14 +210,14 @@ func errorCode(err error) string {
 	return string(codeOf(err))
 }
 
-// dropUnreadable reports whether the turn is to be repeated without tools because a call in the message could not be parsed. It then drops
-// the message with all its calls. It keeps a message of which text was already emitted.
+// dropUnreadable drops the message with all its calls if one of them could not be parsed and the settings say that the turn is then repeated
+// without tools. It returns true if it did. It keeps a message of which text was already emitted.
 func (c *modelCall) dropUnreadable() bool {
 	if c.run.settings.OnParseError != lathe.ParseErrorRetryWithout || c.repeated || c.stream.shown {
 		return false
 	}
 	c.stream.emitParseErrors(&c.finish.Message)
-	if c.stream.parseError == 0 {
+	if c.stream.parseErrors == 0 {
 		return false
 	}
 	c.repeated, c.kept, c.message, c.asked = true, false, lathe.Message{}, nil
@@ -245,32 +254,30 @@ func (c *modelCall) choiceAllows() bool { return c.run.settings.ToolChoice.Mode 
 // callsOf returns the calls of the message, and counts the names that Work.Adopt has corrected.
 func (c *modelCall) callsOf() (calls []tool.Call) {
 	for i, p := range c.message.Parts {
-		if tc, ok := p.(lathe.ToolCall); ok {
-			written := ""
-			if before, ok := c.finish.Message.Parts[i].(lathe.ToolCall); ok && before.Name != tc.Name {
-				written = before.Name
-				c.renamed++
-			}
-			if tc.Dialect != "" {
-				tc.Dialect = dialectName(tc.Dialect, c.run.loop.info.Dialect)
-			}
-			if tc.ParseError != "" {
-				tc.ParseError = parseErrorCode(tc.ParseError)
-			}
-			calls = append(calls, tool.Call{ToolCall: tc, Written: written})
+		tc, ok := p.(lathe.ToolCall)
+		if !ok {
+			continue
 		}
+		call := tool.Call{ToolCall: tc}
+		if before, ok := c.finish.Message.Parts[i].(lathe.ToolCall); ok && before.Name != tc.Name {
+			call.Written = before.Name
+			c.renamed++
+		}
+		if tc.Dialect != "" {
+			call.Dialect = dialectName(tc.Dialect, c.run.loop.info.Dialect)
+		}
+		if tc.ParseError != "" {
+			call.ParseError = parseErrorCode(tc.ParseError)
+		}
+		calls = append(calls, call)
 	}
 	return calls
 }
 
 // dropCalls removes the calls from m, since no result will follow them in the history. It returns their number.
 func dropCalls(m *lathe.Message) int {
-	isCall := func(p lathe.Part) bool { _, ok := p.(lathe.ToolCall); return ok }
-	if !slices.ContainsFunc(m.Parts, isCall) {
-		return 0
-	}
 	before := len(m.Parts)
-	m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isCall)
+	m.Parts = without(m.Parts, func(p lathe.Part) bool { _, ok := p.(lathe.ToolCall); return ok })
 	return before - len(m.Parts)
 }
 
@@ -306,10 +313,10 @@ func (c *modelCall) finishAttempt() {
 	t.IgnoredToolCalls += c.ignored
 	e := &c.events.finished
 	*e = event.ModelCallFinished{
-		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model, Status: "success",
-		FinishReason: t.Finish, Usage: spent, LatencyMS: r.since(c.started), FirstTokenMS: c.firstTokenMS(),
+		Attempt: c.number, Provider: r.loop.info.Provider, Model: r.loop.info.Model, Status: "success",
+		FinishReason: t.Finish, Usage: spent, LatencyMS: r.loop.since(c.started), FirstTokenMS: c.firstTokenMS(),
 		ToolCalls: len(c.asked), IgnoredToolCalls: c.ignored, UpstreamRequestID: token(f.UpstreamRequestID), ResponseID: token(f.ResponseID),
-		ProviderCost: price, Faults: faults(c.ownFaults(f)), Dropped: f.Dropped,
+		ProviderCost: price, Faults: faults(c.allFaults()), Dropped: f.Dropped,
 	}
 	if r.loop.opts.Cost != nil && spent != (lathe.Usage{}) {
 		dollars := r.loop.opts.Cost(spent)
@@ -332,24 +339,27 @@ func (c *modelCall) finishAttempt() {
 	r.emit(e)
 }
 
-// ownFaults returns the faults of a turn and those that the loop has found: corrected tool names, and one if the request named a tool and
-// the model called another one or none, as servers without this feature allow.
-func (c *modelCall) ownFaults(f *lathe.Finish) []lathe.Fault {
+// allFaults returns the faults of the turn and those that the loop has found.
+func (c *modelCall) allFaults() []lathe.Fault {
+	found := slices.Clip(c.finish.Faults)
 	if c.renamed > 0 {
-		named := *f
-		named.Faults = append(slices.Clip(f.Faults), lathe.Fault{Kind: "name_repaired", Count: c.renamed})
-		f = &named
+		found = append(found, lathe.Fault{Kind: "name_repaired", Count: c.renamed})
 	}
-	choice := c.run.req.ToolChoice
 	recorded := func(f lathe.Fault) bool { return f.Kind == "tool_choice_ignored" }
-	if choice.Mode != lathe.ChoiceFunction || slices.ContainsFunc(f.Faults, recorded) { // a replay has recorded the fault
-		return f.Faults
+	if c.choiceIgnored() && !slices.ContainsFunc(found, recorded) { // a replay has recorded the fault
+		found = append(found, lathe.Fault{Kind: "tool_choice_ignored", Count: 1})
 	}
-	calls := f.Message.Calls()
-	if len(calls) > 0 && !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.Name != choice.Name }) {
-		return f.Faults
+	return found
+}
+
+// choiceIgnored reports whether the request named a tool and the model called another one or none, as servers without this feature allow.
+func (c *modelCall) choiceIgnored() bool {
+	choice := c.run.req.ToolChoice
+	if choice.Mode != lathe.ChoiceFunction {
+		return false
 	}
-	return append(slices.Clip(f.Faults), lathe.Fault{Kind: "tool_choice_ignored", Count: 1})
+	calls := c.finish.Message.Calls()
+	return len(calls) == 0 || slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.Name != choice.Name })
 }
 
 func (c *modelCall) firstTokenMS() int64 {
@@ -359,4 +369,4 @@ func (c *modelCall) firstTokenMS() int64 {
 	return max(c.firstToken.Sub(c.started).Milliseconds(), 0)
 }
 
-func (r *run) since(t time.Time) int64 { return max(r.loop.opts.Now().Sub(t).Milliseconds(), 0) }
+func (l *Loop) since(t time.Time) int64 { return max(l.opts.Now().Sub(t).Milliseconds(), 0) }

@@ -91,26 +91,29 @@ func (s *State) Client() json.RawMessage {
 	return old.Client
 }
 
-// restored returns the input that a resumed run was started with, with the fields of in that apply to a resumed run.
+// restored returns the input that a resumed run was started with, with the fields of in that apply to a resumed run. It returns an input
+// with the error, too: the run then ends at once.
 func (in *Input) restored() (*Input, error) {
 	s := in.Resume
 	old, err := readStart(s.input)
-	switch {
-	case err != nil:
-	case s.Finished != nil:
+	if err == nil && s.Finished != nil {
 		err = errors.New("the run has ended")
-	case s.LastID == 0 || old.Version == 0:
+	} else if err == nil && (s.LastID == 0 || old.Version == 0) {
 		err = errors.New("the run was not started as one that can be resumed")
 	}
 	allow := old.Allow
 	if old.AllowNone {
 		allow = []string{}
 	}
-	return &Input{Run: s.Run, Messages: s.Messages[:s.Start], ClientTools: old.ClientTools, Allow: allow, Settings: old.Settings, Limits: old.Limits,
+	return &Input{
+		Run: s.Run, Messages: s.Messages[:s.Start], ClientTools: old.ClientTools, Allow: allow, Settings: old.Settings, Limits: old.Limits,
 		Sampling: old.Sampling, Overrides: old.Overrides, Park: true, Target: s.Target, Resume: s, Answers: in.Answers,
-		extra: runinput.Extra{User: old.User, HostedTools: old.HostedTools, Betas: old.Betas, APIVersion: old.APIVersion,
+		extra: runinput.Extra{
+			User: old.User, HostedTools: old.HostedTools, Betas: old.Betas, APIVersion: old.APIVersion,
 			Executor: s.Executor, Continues: s.Continues, TakenOver: s.TakenOver,
-			Suspend: in.extra.Suspend, Suspended: in.extra.Suspended, Elapsed: in.extra.Elapsed}}, err
+			Suspend: in.extra.Suspend, Suspended: in.extra.Suspended, Elapsed: in.extra.Elapsed,
+		},
+	}, err
 }
 
 // history returns the messages of the first request of this process.
@@ -127,8 +130,8 @@ func (s *State) before() *tool.Resumed {
 	for i := range s.Trace {
 		b.Calls = append(b.Calls, s.Trace[i].Calls...)
 	}
-	for i := range s.Open {
-		b.Open = append(b.Open, s.Open[i].ID)
+	for _, o := range s.Open {
+		b.Open = append(b.Open, o.ID)
 	}
 	b.Answers = s.answers()
 	return b
@@ -177,29 +180,32 @@ func (r *run) resume(ctx context.Context) {
 	r.result.Trace = append(r.result.Trace, s.Trace...)
 	r.from.loaded = slices.Clip(s.Loaded)
 	r.followUp.resume(s.Messages[s.Start:])
-	cut := s.finish == lathe.FinishLength || s.finish == lathe.FinishContentFilter
-	switch {
-	case s.Attempt > 0: // the model call did not finish: the turn is repeated
+	r.result.ToolCalls = s.Planned
+	if s.Attempt > 0 { // the model call did not finish: the turn is repeated
 		r.turn, r.from.attempts = s.Turn-1, s.Attempt
 		r.result.Trace = slices.DeleteFunc(r.result.Trace, func(t event.TurnTrace) bool { return t.Turn >= s.Turn })
-		r.result.ToolCalls = s.Planned
-	case s.answered:
-		last := s.Messages[s.tail-1]
-		r.call.message = last
-		r.call.answer, r.call.blank = answerOf(&last)
-		r.call.asked = r.openCalls(s)
-		r.result.ToolCalls = max(s.Planned-len(slices.DeleteFunc(slices.Clone(s.Open), func(c OpenCall) bool { return !c.Planned })), 0)
-		r.from.order, r.from.tail = s.order, s.tail
-		switch {
-		case cut:
-			r.endCut(ctx, s.finish)
-		case len(s.order) == 0:
-			r.answer()
-		case len(s.Open) > 0:
-			r.execute(ctx)
+		return
+	}
+	if !s.answered {
+		return
+	}
+	last := s.Messages[s.tail-1]
+	r.call.message = last
+	r.call.answer, r.call.blank = answerOf(&last)
+	r.call.asked = r.openCalls(s)
+	for i := range s.Open { // answerCalls counts these calls again
+		if s.Open[i].Planned && r.result.ToolCalls > 0 {
+			r.result.ToolCalls--
 		}
-	default:
-		r.result.ToolCalls = s.Planned
+	}
+	r.from.order, r.from.tail = s.order, s.tail
+	switch {
+	case isCut(s.reason):
+		r.endCut(ctx, s.reason)
+	case len(s.order) == 0:
+		r.answer()
+	case len(s.Open) > 0:
+		r.execute(ctx)
 	}
 	r.from.order = nil
 }

@@ -70,22 +70,22 @@ func SessionHistory(msgs []lathe.Message, opts *Retention) []lathe.Message {
 }
 
 func withoutReasoning(parts []lathe.Part) []lathe.Part {
-	isReasoning := func(p lathe.Part) bool { _, ok := p.(lathe.Reasoning); return ok }
-	if !slices.ContainsFunc(parts, isReasoning) {
-		return parts
-	}
-	return slices.DeleteFunc(slices.Clone(parts), isReasoning)
+	return without(parts, func(p lathe.Part) bool { _, ok := p.(lathe.Reasoning); return ok })
 }
 
 // withoutReasoningMembers removes the vendor members that contain reasoning: those whose names begin with "reasoning" or "thinking".
 func withoutReasoningMembers(extra []lathe.Member) []lathe.Member {
-	isReasoning := func(m lathe.Member) bool {
+	return without(extra, func(m lathe.Member) bool {
 		return strings.HasPrefix(m.Name, "reasoning") || strings.HasPrefix(m.Name, "thinking")
+	})
+}
+
+// without returns list without the elements for which drop returns true. It copies list before a change.
+func without[T any](list []T, drop func(T) bool) []T {
+	if !slices.ContainsFunc(list, drop) {
+		return list
 	}
-	if !slices.ContainsFunc(extra, isReasoning) {
-		return extra
-	}
-	return slices.DeleteFunc(slices.Clone(extra), isReasoning)
+	return slices.DeleteFunc(slices.Clone(list), drop)
 }
 
 // isBlank reports whether parts are only blank text.
@@ -125,11 +125,16 @@ func (o *Retention) compact(parts []lathe.Part) []lathe.Part {
 }
 
 func (o *Retention) fits(r *lathe.ToolResult) bool {
-	n := len(r.Content)
-	for i := range r.Blobs {
-		n += blobSize(&r.Blobs[i])
+	return resultSize(r.Content, r.Blobs) <= o.MaxOutputBytes
+}
+
+// resultSize returns the size in bytes of a result of a tool.
+func resultSize(content string, blobs []lathe.Blob) int {
+	n := len(content)
+	for i := range blobs {
+		n += blobSize(&blobs[i])
 	}
-	return n <= o.MaxOutputBytes
+	return n
 }
 
 // cut returns the first bytes of s, cut at a character, followed by a marker with the number of omitted bytes.
@@ -138,8 +143,7 @@ func (o *Retention) cut(s string) string {
 		return s
 	}
 	const marker = "\n[%d of %d bytes left out]"
-	n := o.MaxOutputBytes - len(fmt.Sprintf(marker, len(s), len(s)))
-	head := text.Cut(s, n)
+	head := text.Cut(s, o.MaxOutputBytes-len(fmt.Sprintf(marker, len(s), len(s))))
 	return head + fmt.Sprintf(marker, len(s)-len(head), len(s))
 }
 

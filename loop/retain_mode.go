@@ -31,17 +31,23 @@ func (o *Retention) commentary(parts []lathe.Part) []lathe.Part {
 			continue
 		}
 		t := p.(lathe.Text)
-		switch o.Mode {
-		case HashedSlice:
-			t.Text = hashedSlice(t.Text)
-		case RedactedSnippets:
-			t.Text = snippet(t.Text)
-		default:
-			continue
+		var retained bool
+		if t.Text, retained = o.shorten(t.Text); retained {
+			out = append(out, t)
 		}
-		out = append(out, t)
 	}
 	return out
+}
+
+// shorten returns what the mode retains of a commentary; retained is false if that is nothing.
+func (o *Retention) shorten(s string) (short string, retained bool) {
+	switch o.Mode {
+	case HashedSlice:
+		return hashedSlice(s), true
+	case RedactedSnippets:
+		return snippet(s), true
+	}
+	return "", false
 }
 
 // snippet returns the first retainedSlice characters of s without secrets. Secrets are replaced before s is cut, because a part of a secret

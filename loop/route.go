@@ -24,10 +24,10 @@ func (l *Loop) next(messages []lathe.Message) *Loop {
 	return l
 }
 
-// handOver ends the range of this loop if another one is to make the next model call. The other one continues from the same state as after
-// a restart at this point, and with the same events.
-func handOver(r *run) bool {
-	if r.loop.opts.Route == nil || r.followUp.unanswered() || r.loop.next(r.req.Messages) == r.loop {
+// handOver sets the input for another loop that is to make the next model call, if there is one. That loop continues from the same state as
+// after a restart at this point, and with the same events.
+func (r *run) handOver() bool {
+	if r.loop.next(r.req.Messages) == r.loop {
 		return false
 	}
 	in := *r.in

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,22 +33,28 @@ type run struct {
 	specs   []*lathe.ToolSpec // the result of tool.Work.Specs
 	hash    string            // hash of specs
 	prompt  promptHash
-	req     lathe.Request
+	req     lathe.Request // of the current model call; its Messages are the history
 	started time.Time
 
-	turn      int
-	reason    lathe.Reason // "": the run continues; otherwise the reason for its end
-	suspended bool         // Suspend of the input has ended this range; the run itself continues later
-	limit     string
-	errorCode string
+	turn      int  // number of the last model call, from 1
 	toolsOff  bool // no more tools for the rest of the run: only an answer is wanted
 	fallbacks int  // the number of turns that may still be repeated without tools
-	paused    *event.RunPaused
 
+	ending
 	from     resumption
 	followUp followUp
 	call     modelCall
 	*record
+}
+
+// An ending is how a run ends, or how it leaves this loop. The loop in run.run stops after the step that sets reason or suspended; no step
+// sets both.
+type ending struct {
+	reason    lathe.Reason     // "": the run continues
+	limit     string           // the key of the limit that was reached; "": none
+	errorCode string           // of the error in result; "": none
+	paused    *event.RunPaused // set by pause: the event before RunFinished, or in its place if the run is parked
+	suspended bool             // no event ends the range: the run continues later, or in another loop (resumption.next)
 }
 
 // An output passes events to the consumer of a run.
@@ -104,10 +111,6 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 		r.limits = *in.Limits
 	}
 	r.settings = withDefaults(r.settings, &l.info)
-	payload := r.limits.MaxPayloadBytes
-	if payload == math.MaxInt {
-		payload = 0
-	}
 	setting.Fill(&r.limits)
 	r.fallbacks = r.settings.FallbackRetryCount
 	r.req = lathe.Request{
@@ -121,8 +124,9 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 		APIVersion:  in.extra.APIVersion,
 		User:        in.extra.User,
 		RequestID:   in.Run.RequestID,
-
-		MaxPayloadBytes: payload,
+	}
+	if r.limits.MaxPayloadBytes < math.MaxInt { // a request has 0 in place of the highest number, for no limit
+		r.req.MaxPayloadBytes = r.limits.MaxPayloadBytes
 	}
 	r.req.TextCalls.MaxArgsBytes, r.req.TextCalls.IgnoreOpenThoughts = r.limits.MaxToolArgsBytes, r.settings.CallsInOpenThought == lathe.OpenThoughtIgnore
 	if in.Sampling != nil {
@@ -171,9 +175,11 @@ func (r *run) run(parent context.Context) *Input {
 
 // begin starts the work of the runner and emits the first event of the run.
 func (r *run) begin() {
-	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, AllowAbsent: r.in.extra.AllowAbsent || r.in.Resume != nil, History: r.in.history(),
-		HandOver: r.in.extra.Relay != nil, Suspend: r.in.extra.Suspend,
-		Defer: r.in.extra.Relay == nil && r.settings.ToolUseMode != lathe.ModeDisabled}
+	r.runOpts = tool.RunOptions{
+		Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, History: r.in.history(), Suspend: r.in.extra.Suspend,
+		Allow: r.in.Allow, AllowAbsent: r.in.extra.AllowAbsent || r.in.Resume != nil,
+		HandOver: r.in.extra.Relay != nil, Defer: r.in.extra.Relay == nil && r.hasTools(),
+	}
 	switch {
 	case r.in.Resume != nil:
 		r.runOpts.Resumed = r.in.Resume.before()
@@ -182,7 +188,7 @@ func (r *run) begin() {
 	}
 	r.work = r.loop.runner.Begin(&r.info, &r.runOpts)
 	r.hash = digest.NoTools
-	if r.settings.ToolUseMode != lathe.ModeDisabled {
+	if r.hasTools() {
 		r.specs, r.hash = r.work.Specs(), r.work.SpecsHash()
 	}
 	r.result.Withheld = withheld(r.work, r.settings.ToolUseMode)
@@ -241,43 +247,51 @@ func (r *run) toolsDigest() event.ToolsDigest {
 
 // refuse ends a run whose input is not valid.
 func (r *run) refuse() {
-	err := CheckLabels(r.info.Labels)
+	err := r.from.stale
 	if err == nil {
-		err = checkHistory(r.in.Messages)
+		err = r.in.check()
 	}
+	maxDepth := max(r.limits.MaxDepth, 0)
 	switch {
-	case r.from.stale != nil:
-		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, r.from.stale)
 	case err != nil:
 		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, err)
-	case r.in.Settings != nil && checkSettings(r.in.Settings) != nil:
-		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, checkSettings(r.in.Settings))
-	case r.in.Limits != nil && setting.Check(r.in.Limits) != nil:
-		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, setting.Check(r.in.Limits))
-	case r.info.Depth > max(r.limits.MaxDepth, 0):
+	case r.info.Depth > maxDepth:
 		r.limit = "max_depth"
-		r.fail(lathe.ReasonInternal, lathe.CodeMaxDepth, fmt.Errorf("a run at depth %d, where %d is allowed", r.info.Depth, max(r.limits.MaxDepth, 0)))
-	case len(r.specs) > 0, len(r.in.Allow) > 0 && r.settings.ToolUseMode != lathe.ModeDisabled: // New has checked the tools without a principal; the tools of this principal may differ
-		if err := r.work.Check(&r.runOpts); err != nil {
-			var exceeded *tool.DefinitionsError
-			if errors.As(err, &exceeded) {
-				r.limit = exceeded.Limit
-			}
-			r.fail(lathe.ReasonInternal, lathe.CodeOf(err), errors.Unwrap(err)) // the error within the *lathe.Error, since fail wraps it in another one
+		r.fail(lathe.ReasonInternal, lathe.CodeMaxDepth, fmt.Errorf("a run at depth %d, where %d is allowed", r.info.Depth, maxDepth))
+	case len(r.specs) > 0 || len(r.in.Allow) > 0 && r.hasTools():
+		err := r.work.Check(&r.runOpts) // New has checked the tools without a principal; the tools of this principal may differ
+		if err == nil {
+			return
 		}
+		var exceeded *tool.DefinitionsError
+		if errors.As(err, &exceeded) {
+			r.limit = exceeded.Limit
+		}
+		r.fail(lathe.ReasonInternal, lathe.CodeOf(err), errors.Unwrap(err)) // the error within the *lathe.Error, since fail wraps it in another one
 	}
 }
+
+// check returns an error for labels, messages, settings or limits with which no run starts.
+func (in *Input) check() error {
+	err := cmp.Or(CheckLabels(in.Run.Labels), checkHistory(in.Messages))
+	if err == nil && in.Settings != nil {
+		err = checkSettings(in.Settings)
+	}
+	if err == nil && in.Limits != nil {
+		err = setting.Check(in.Limits)
+	}
+	return err
+}
+
+// hasTools reports whether the mode of the run allows tools.
+func (r *run) hasTools() bool { return r.settings.ToolUseMode != lathe.ModeDisabled }
 
 // step executes one turn: it makes the model call and then executes its calls, or ends the run.
 func (r *run) step(ctx context.Context) {
 	if r.endIfDone(ctx) {
 		return
 	}
-	if handOver(r) {
-		r.suspended = true
-		return
-	}
-	if r.in.extra.Suspend != nil && !r.followUp.unanswered() && r.in.extra.Suspend(nil, nil) {
+	if !r.followUp.unanswered() && (r.handOver() || r.in.extra.Suspend != nil && r.in.extra.Suspend(nil, nil)) {
 		r.suspended = true
 		return
 	}
@@ -288,7 +302,7 @@ func (r *run) step(ctx context.Context) {
 	if !r.admitStep() {
 		return
 	}
-	withTools := !r.toolsOff && r.settings.ToolUseMode != lathe.ModeDisabled
+	withTools := !r.toolsOff && r.hasTools()
 	if withTools { // a source of tools may have changed them since the last turn, and calls may have loaded definitions
 		r.work.Refresh()
 		r.specs, r.hash = r.work.Specs(), r.work.SpecsHash()
@@ -296,14 +310,19 @@ func (r *run) step(ctx context.Context) {
 	if !r.call.ask(ctx, withTools) {
 		return
 	}
-	switch cut := r.call.finish.Reason; {
-	case cut == lathe.FinishLength || cut == lathe.FinishContentFilter:
-		r.endCut(ctx, cut)
+	switch {
+	case isCut(r.call.finish.Reason):
+		r.endCut(ctx, r.call.finish.Reason)
 	case len(r.call.asked) == 0:
 		r.answer()
 	default:
 		r.execute(ctx)
 	}
+}
+
+// isCut reports whether a message that finished with the reason may be incomplete.
+func isCut(reason lathe.FinishReason) bool {
+	return reason == lathe.FinishLength || reason == lathe.FinishContentFilter
 }
 
 // endCut ends a run whose model call was truncated. Its calls may be incomplete: none is executed.
@@ -324,7 +343,7 @@ func (r *run) endCut(ctx context.Context, cut lathe.FinishReason) {
 func (r *run) answer() {
 	r.result.Answer = r.call.answer
 	blankAfterResults := r.call.blank && (r.work.Called() || r.in.afterResults())
-	if blankAfterResults && !r.followUp.blankAsked && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
+	if blankAfterResults && !r.followUp.blankAsked && !r.settings.NoFixEmptyFinal && r.hasTools() {
 		r.followUp.askAfterBlank()
 		return
 	}
@@ -333,11 +352,10 @@ func (r *run) answer() {
 		return
 	}
 	r.reason = lathe.ReasonAnswered
-	if r.settings.ToolUseMode == lathe.ModeEnforced {
-		r.enforce()
+	if r.settings.ToolUseMode == lathe.ModeEnforced && r.enforce() {
+		return
 	}
 	switch {
-	case r.reason != lathe.ReasonAnswered:
 	case violation != "" && r.followUp.format.checked:
 		r.fail(lathe.ReasonInvalidAnswer, "", fmt.Errorf("the answer does not match the JSON Schema of the request: %s. Raise max_answer_repairs, or make the schema easier", r.followUp.format.rules(r.call.answer)))
 	case r.call.blank && (r.in.extra.Relay == nil || !r.in.extra.Relay.Opaque):
@@ -352,16 +370,18 @@ func (in *Input) afterResults() bool {
 }
 
 // enforce applies tool_use_mode enforced to an answered run: the run fails if it made no call. It also fails if a tool ended with a
-// failure, unless failures are tolerated and one call has succeeded.
-func (r *run) enforce() {
-	switch {
-	case !r.work.Called():
+// failure, unless failures are tolerated and one call has succeeded. enforce returns true if it made the run fail.
+func (r *run) enforce() bool {
+	if !r.work.Called() {
 		r.fail(lathe.ReasonNoToolCalls, "", errors.New("no tool was called where a call is required"))
-	case r.settings.FailurePolicy == lathe.FailureTolerated && r.work.Succeeded():
-	default:
-		if failed := r.work.Failed(); len(failed) > 0 {
-			r.result.FailedTools = failed
-			r.fail(lathe.ReasonToolError, "", fmt.Errorf("failed: %s", strings.Join(failed, ", ")))
-		}
+		return true
 	}
+	tolerated := r.settings.FailurePolicy == lathe.FailureTolerated && r.work.Succeeded()
+	failed := r.work.Failed()
+	if tolerated || len(failed) == 0 {
+		return false
+	}
+	r.result.FailedTools = failed
+	r.fail(lathe.ReasonToolError, "", fmt.Errorf("failed: %s", strings.Join(failed, ", ")))
+	return true
 }

@@ -60,7 +60,7 @@ type State struct {
 	// ErrorMessage is the error text of the server if the last attempt of a model call failed; "" if it succeeded.
 	ErrorMessage string
 
-	finish   lathe.FinishReason // finish reason of the last model call
+	reason   lathe.FinishReason // finish reason of the last model call
 	answered bool               // the last model call succeeded and its message is in Messages
 	tail     int                // the index in Messages at which the results of the last turn begin
 	order    []string           // the ids of the calls of the last turn
@@ -109,14 +109,7 @@ func (s *State) Apply(e *event.Event) error {
 	s.LastID, s.Turn = e.ID, e.Turn
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
-		s.Run.RunID, s.Run.RequestID, s.Run.SessionID = e.RunID, e.RequestID, e.SessionID
-		s.Messages, s.Start, s.input = slices.Clone(d.Messages), len(d.Messages), d.Input
-		in, _ := readStart(d.Input) // check has parsed it already
-		s.Continues, s.TakenOver = d.Continues, min(max(d.TakenOver, 0), len(d.Messages))
-		s.Replays, s.Executor = d.Replays, d.Executor
-		s.Run.Principal, s.Run.Profile, s.Run.Depth, s.Run.Labels, s.Target = d.Principal, d.Profile, in.Depth, d.Labels, d.Target
-		s.Run.ParentRunID, s.Run.ParentCallID = d.ParentRunID, d.ParentToolCallID
-		s.Retention = d.Retention
+		s.start(e, d)
 	case *event.ModelCallStarted:
 		s.modelAsked(d)
 	case *event.ModelCallFinished:
@@ -129,18 +122,7 @@ func (s *State) Apply(e *event.Event) error {
 			c.Asked, c.Begun, c.Digest, c.ExpiresAt, c.Rule, c.Shown = true, false, d.ArgsDigest, d.ExpiresAt, d.Rule, d.Arguments
 		})
 	case *event.ApprovalResolved:
-		s.change(d.ToolCallID, func(c *OpenCall) {
-			c.Asked, c.Digest = false, ""
-			switch d.Decision {
-			case "approved", "edited":
-				c.Begun = true
-			case "answered": // an answer in place of the tool, whose result follows; if the result is missing, the approval is requested again
-			case "expired":
-				c.Refused = lathe.CodeApprovalExpired
-			default:
-				c.Refused = lathe.CodeApprovalDenied
-			}
-		})
+		s.change(d.ToolCallID, func(c *OpenCall) { c.resolve(d.Decision) })
 	case *event.ToolCallResult:
 		s.answer(d)
 	case *event.RunPaused:
@@ -157,7 +139,7 @@ func (s *State) Apply(e *event.Event) error {
 			o.Begun = o.Begun || o.Planned && !o.Asked && o.Refused == ""
 		}
 	case *event.RunFinished:
-		s.finished(d)
+		s.finish(d)
 	case *event.ToolCallExecuted:
 		s.change(d.ToolCallID, func(o *OpenCall) { o.ran = !d.Cached })
 		if d.ChildUsage != nil {
@@ -196,6 +178,32 @@ func (s *State) check(e *event.Event) error {
 	return nil
 }
 
+func (s *State) start(e *event.Event, d *event.RunStarted) {
+	in, _ := readStart(d.Input) // check has parsed it already
+	s.Run = lathe.RunInfo{
+		RunID: e.RunID, RequestID: e.RequestID, SessionID: e.SessionID, Principal: d.Principal, Profile: d.Profile, Depth: in.Depth, Labels: d.Labels,
+		ParentRunID: d.ParentRunID, ParentCallID: d.ParentToolCallID,
+	}
+	s.Target, s.Retention, s.input = d.Target, d.Retention, d.Input
+	s.Messages, s.Start = slices.Clone(d.Messages), len(d.Messages)
+	s.Continues, s.TakenOver = d.Continues, min(max(d.TakenOver, 0), len(d.Messages))
+	s.Replays, s.Executor = d.Replays, d.Executor
+}
+
+// resolve records the decision about a requested approval.
+func (c *OpenCall) resolve(decision string) {
+	c.Asked, c.Digest = false, ""
+	switch decision {
+	case "approved", "edited":
+		c.Begun = true
+	case "answered": // an answer in place of the tool, whose result follows; if the result is missing, the approval is requested again
+	case "expired":
+		c.Refused = lathe.CodeApprovalExpired
+	default:
+		c.Refused = lathe.CodeApprovalDenied
+	}
+}
+
 func (s *State) modelAsked(d *event.ModelCallStarted) {
 	if d.Asked != "" {
 		s.Messages = append(s.Messages, synthetic(d.Asked))
@@ -205,7 +213,7 @@ func (s *State) modelAsked(d *event.ModelCallStarted) {
 	t.Messages, t.Tools, t.Agent = d.Messages, d.Tools, d.Agent
 }
 
-func (s *State) finished(d *event.RunFinished) {
+func (s *State) finish(d *event.RunFinished) {
 	s.Finished = d
 	if n := len(s.Messages); n > s.Start && s.Messages[n-1].Synthetic {
 		s.Messages = s.Messages[:n-1] // the loop's own request was not answered
@@ -221,7 +229,7 @@ func (s *State) modelCalled(d *event.ModelCallFinished) {
 	if d.Status != "success" {
 		return
 	}
-	s.Attempt, s.finish = 0, d.FinishReason
+	s.Attempt, s.reason = 0, d.FinishReason
 	t := s.trace(d.Model)
 	t.Model, t.Finish, t.Dropped, t.IgnoredToolCalls = d.Model, d.FinishReason, d.Dropped, t.IgnoredToolCalls+d.IgnoredToolCalls
 	t.Usage.Add(d.Usage)

@@ -38,11 +38,11 @@ func (r *run) emit(d event.Data) {
 // error, the text is emitted at once if the server parses calls itself, and the rest is withheld; the turn is then repeated without tools,
 // unless text was emitted.
 type stream struct {
-	run        *run
-	open       []openCall    // calls that have started in this attempt
-	parseError int           // number of parse errors emitted in this attempt
-	shown      bool          // text of this attempt was emitted
-	withheld   []lathe.Delta // deltas to emit if the attempt is kept
+	run         *run
+	open        []openCall    // calls that have started in this attempt
+	parseErrors int           // number of parse errors emitted in this attempt
+	shown       bool          // text of this attempt was emitted
+	withheld    []lathe.Delta // deltas to emit if the attempt is kept
 
 	text       block[event.TextDelta]
 	reasoning  block[event.ReasoningDelta]
@@ -70,6 +70,11 @@ func (b *block[T]) with(d T) *T {
 	b.free = b.free[1:]
 	*p = d
 	return p
+}
+
+// reset prepares the stream for the next attempt.
+func (s *stream) reset() {
+	s.open, s.withheld, s.parseErrors, s.shown = s.open[:0], s.withheld[:0], 0, false
 }
 
 // delta processes one step of the model's turn. After the finish it ignores further deltas and returns true, so that the model ends by
@@ -151,7 +156,7 @@ func (s *stream) show(d *lathe.Delta) {
 		s.callArgs(d)
 	case lathe.DeltaCallEnd: // the message contains the call
 	case lathe.DeltaParseError:
-		s.parseError++
+		s.parseErrors++
 		s.emitParseError(d.Code, r.loop.info.Dialect, d.Text, max(d.Bytes, len(d.Text)))
 	case lathe.DeltaRetry:
 		s.retry(d.Retry)
@@ -166,7 +171,7 @@ func (s *stream) retry(t *lathe.Retry) {
 		return
 	}
 	var err error
-	if t.Err != nil {
+	if t.Err != nil { // a nil *lathe.Error would become an error that is not nil
 		err = t.Err
 	}
 	c := &s.run.call
@@ -205,7 +210,7 @@ func (s *stream) callArgs(d *lathe.Delta) {
 		return
 	}
 	e := s.args.with(event.ToolCallDelta{Index: d.Index, Tool: unknown, Bytes: len(d.Text), Text: d.Text})
-	for i := len(s.open) - 1; i >= 0; i-- {
+	for i := len(s.open) - 1; i >= 0; i-- { // the last one: a server may use an index again
 		if s.open[i].index == d.Index {
 			e.ToolCallID, e.Tool = s.open[i].id, s.open[i].tool
 			break
@@ -214,15 +219,16 @@ func (s *stream) callArgs(d *lathe.Delta) {
 	s.run.emit(e)
 }
 
-// registered returns the name of the tool that the run offers under this name, or unknown.
+// registered returns the name of the tool that the run offers under this name, also if the model wrote dots for underscores, or unknown.
 func (s *stream) registered(name string) string {
-	for range 2 {
-		if spec := s.run.work.Offered(name); spec != nil {
-			return spec.Name
-		}
-		name = strings.ReplaceAll(name, ".", "_")
+	spec := s.run.work.Offered(name)
+	if spec == nil {
+		spec = s.run.work.Offered(strings.ReplaceAll(name, ".", "_"))
 	}
-	return unknown
+	if spec == nil {
+		return unknown
+	}
+	return spec.Name
 }
 
 // emitParseErrors emits an event for each unreadable call of m that the stream has not reported.
@@ -234,8 +240,8 @@ func (s *stream) emitParseErrors(m *lathe.Message) {
 			continue
 		}
 		seen++
-		if seen > s.parseError {
-			s.parseError++
+		if seen > s.parseErrors {
+			s.parseErrors++
 			s.emitParseError(tc.ParseError, tc.Dialect, tc.Arguments, len(tc.Arguments))
 		}
 	}

@@ -30,16 +30,8 @@ func label(s string) string {
 	return s
 }
 
-func printable(s string, lowest byte) bool {
-	if len(s) > maxToken {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] < lowest || s[i] > '~' {
-			return false
-		}
-	}
-	return true
+func printable(s string, lowest rune) bool {
+	return len(s) <= maxToken && !strings.ContainsFunc(s, func(r rune) bool { return r < lowest || r > '~' })
 }
 
 func finishReason(r lathe.FinishReason) lathe.FinishReason {
@@ -63,23 +55,18 @@ func parseErrorCode(c lathe.Code) lathe.Code {
 
 // dialectName returns s if it has the form of a dialect name, and own, the dialect of the model, otherwise.
 func dialectName(s, own string) string {
-	if s == "" || len(s) > 32 {
+	if s == "" || len(s) > 32 || strings.Trim(s, dialectCharacters) != "" {
 		return own
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_' {
-			return own
-		}
 	}
 	return s
 }
 
+const dialectCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-._"
+
 // providerCode returns the error code of a server, or "" if it is longer than 64 bytes or contains other characters than letters, digits,
 // hyphens, dots and underscores.
 func providerCode(s string) string {
-	if len(s) > 64 || strings.ContainsFunc(s, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
-	}) {
+	if len(s) > 64 || strings.Trim(s, dialectCharacters+"ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 		return ""
 	}
 	return s

@@ -75,13 +75,10 @@ func relevance(rule string) int {
 	}
 }
 
-func rank(d lathe.Decision) int {
-	switch d {
-	case lathe.Allow:
-		return 2
-	case lathe.Ask:
-		return 1
-	default:
-		return 0
+// rank returns d, or Deny for an unknown decision.
+func rank(d lathe.Decision) lathe.Decision {
+	if d > lathe.Allow {
+		return lathe.Deny
 	}
+	return d
 }

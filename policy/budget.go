@@ -42,8 +42,8 @@ func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 
 // Step denies a model call if the run has reached Tokens or Cost, and allows it otherwise.
 func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
-	switch tokens := max(s.Usage.TotalTokens, s.Usage.InputTokens+s.Usage.OutputTokens); {
-	case b.Tokens > 0 && tokens >= b.Tokens:
+	switch {
+	case b.Tokens > 0 && s.Usage.Total() >= b.Tokens:
 		return spent(ruleBudgetTokens)
 	case b.Cost > 0 && s.Cost >= b.Cost:
 		return spent(ruleBudgetCost)
@@ -68,9 +68,9 @@ func (b Budget) Call(c *lathe.CallInfo) lathe.Verdict {
 // uses returns the number of calls of the run to tools that match a pattern.
 func uses(c *lathe.CallInfo, pattern string) int {
 	n := 0
-	for i := range c.Used {
-		if Match(pattern, c.Used[i].Name) {
-			n += c.Used[i].Calls
+	for _, u := range c.Used {
+		if Match(pattern, u.Name) {
+			n += u.Calls
 		}
 	}
 	return n

@@ -38,7 +38,7 @@ func explain(p lathe.Policy, c *lathe.CallInfo) []Finding {
 	if e, ok := p.(Explainer); ok {
 		return e.Explain(c)
 	}
-	v := lathe.Verdict{Rule: ruleMissing, Reason: "a policy is missing"}
+	v := missing
 	if p != nil {
 		v = p.Call(c)
 	}

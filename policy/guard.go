@@ -71,4 +71,4 @@ func (t Taint) Call(c *lathe.CallInfo) lathe.Verdict {
 	return lathe.Verdict{Decision: t.Decision, Rule: RuleTaint, Reason: "this run has read untrusted content"}
 }
 
-func guardPassed() lathe.Verdict { return lathe.Verdict{Decision: lathe.Allow, Rule: ruleGuardPassed} }
+func guardPassed() lathe.Verdict { return allow(ruleGuardPassed) }

@@ -11,24 +11,40 @@ func Match(pattern, name string) bool {
 	if pattern == "" {
 		return true
 	}
-	star, mark := -1, 0 // the index of the last `*` in pattern, and the end in name of the text that it matches
-	p, n := 0, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, n
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
-			p++
-			n++
-		case star >= 0:
-			mark++
-			p, n = star+1, mark
-		default:
+	part, rest, more := strings.Cut(pattern, "*")
+	if !begins(name, part) {
+		return false
+	}
+	name = name[len(part):]
+	if !more {
+		return name == ""
+	}
+	for {
+		part, rest, more = strings.Cut(rest, "*")
+		if !more { // the last part is the end of the name
+			return len(name) >= len(part) && begins(name[len(name)-len(part):], part)
+		}
+		for !begins(name, part) { // the first place of a part between two stars leaves most for the parts behind it
+			if name == "" {
+				return false
+			}
+			name = name[1:]
+		}
+		name = name[len(part):]
+	}
+}
+
+// begins reports whether name begins with part, in which `?` stands for one byte.
+func begins(name, part string) bool {
+	if len(name) < len(part) {
+		return false
+	}
+	for i := range len(part) {
+		if part[i] != '?' && part[i] != name[i] {
 			return false
 		}
 	}
-	return strings.Trim(pattern[p:], "*") == ""
+	return true
 }
 
 // Selected reports whether lists of patterns select a name: a pattern of include matches it, or include is nil, and no pattern of exclude

@@ -27,17 +27,11 @@ func AllowAll() lathe.Policy { return allowAll{} }
 
 type allowAll struct{}
 
-func (allowAll) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict {
-	return lathe.Verdict{Decision: lathe.Allow, Rule: RuleAllowAll}
-}
+func (allowAll) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict { return allow(RuleAllowAll) }
+func (allowAll) Step(*lathe.StepInfo) lathe.Verdict                 { return allow(RuleAllowAll) }
+func (allowAll) Call(*lathe.CallInfo) lathe.Verdict                 { return allow(RuleAllowAll) }
 
-func (allowAll) Step(*lathe.StepInfo) lathe.Verdict {
-	return lathe.Verdict{Decision: lathe.Allow, Rule: RuleAllowAll}
-}
-
-func (allowAll) Call(*lathe.CallInfo) lathe.Verdict {
-	return lathe.Verdict{Decision: lathe.Allow, Rule: RuleAllowAll}
-}
+func allow(rule string) lathe.Verdict { return lathe.Verdict{Decision: lathe.Allow, Rule: rule} }
 
 // stepAllowed is the verdict on a model call of policies that decide only calls.
-func stepAllowed() lathe.Verdict { return lathe.Verdict{Decision: lathe.Allow, Rule: ruleStep} }
+func stepAllowed() lathe.Verdict { return allow(ruleStep) }

@@ -48,7 +48,7 @@ func (t Tools) byName(name string) (v lathe.Verdict, listed bool) {
 	case slices.Contains(t.Ask, name):
 		return lathe.Verdict{Decision: lathe.Ask, Rule: RuleAsked}, true
 	case slices.Contains(t.Allow, name):
-		return lathe.Verdict{Decision: lathe.Allow, Rule: RuleAllowed}, true
+		return allow(RuleAllowed), true
 	}
 	return lathe.Verdict{Decision: lathe.Deny, Rule: ruleUnlisted, Reason: "this tool is not on the list of allowed tools"}, false
 }

@@ -1,7 +1,6 @@
 package preset
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -42,11 +41,10 @@ func Members(profile string) []string {
 	if listed, ok := serverMembers[profile]; ok {
 		return slices.Sorted(slices.Values(strings.Fields(listed)))
 	}
-	all := map[string]bool{}
+	var all []string
 	for _, listed := range serverMembers {
-		for _, name := range strings.Fields(listed) {
-			all[name] = true
-		}
+		all = append(all, strings.Fields(listed)...)
 	}
-	return slices.Sorted(maps.Keys(all))
+	slices.Sort(all)
+	return slices.Compact(all)
 }

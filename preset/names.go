@@ -5,14 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/text"
 )
-
-// notFound returns the error for an unknown name of the kind what.
-func notFound(what, name string, names []string, others map[string]string) error {
-	return lathe.CodeInvalidConfig.Wrap("preset", unknown(what, name, names, others))
-}
 
 // unknown returns an error that suggests the valid name for an unknown one: the name of its alias in others, or the nearest of names;
 // else it lists all names.

@@ -41,7 +41,7 @@ func find(rows []row, what, name string, others map[string]string) (*Patch, erro
 		}
 		names[i] = rows[i].Name
 	}
-	return nil, notFound(what, name, names, others)
+	return nil, lathe.CodeInvalidConfig.Wrap("preset", unknown(what, name, names, others))
 }
 
 // Named returns the preset with this name. The caller may change the patch. The error for an unknown name has the code invalid_config, and

@@ -159,31 +159,25 @@ type Notification struct {
 // A Result is the result of a call. Data, Blobs and Detail are output of the tool: a queue stores them with the call and must not write them
 // to logs, traces or errors.
 type Result struct {
-	Data    json.RawMessage // the output of the tool as a JSON value; nil: none
-	Blobs   []lathe.Blob
-	IsError bool
-	Code    lathe.Code // the error code, if IsError
-	Detail  string     // the error text for the model, if IsError
-	RC      int        // as [lathe.Output].RC
-}
-
-type resultJSON struct {
-	Data    json.RawMessage `json:"data,omitempty"`
+	Data    json.RawMessage `json:"data,omitempty"` // the output of the tool as a JSON value; nil: none
 	Blobs   []lathe.Blob    `json:"blobs,omitempty"`
 	IsError bool            `json:"is_error,omitempty"`
-	Code    lathe.Code      `json:"code,omitempty"`
-	Detail  string          `json:"detail,omitempty"`
-	RC      int             `json:"rc,omitempty"`
+	Code    lathe.Code      `json:"code,omitempty"`   // the error code, if IsError
+	Detail  string          `json:"detail,omitempty"` // the error text for the model, if IsError
+	RC      int             `json:"rc,omitempty"`     // as [lathe.Output].RC
 }
+
+// A plainResult is a Result without methods.
+type plainResult Result
 
 // MarshalJSON returns the stored form of the result.
 func (r *Result) MarshalJSON() ([]byte, error) {
-	return rawjson.Marshal(resultJSON(*r))
+	return rawjson.Marshal(plainResult(*r))
 }
 
 // UnmarshalJSON parses the form that MarshalJSON returns.
 func (r *Result) UnmarshalJSON(b []byte) error {
-	var in resultJSON
+	var in plainResult
 	if err := json.Unmarshal(b, &in); err != nil {
 		return errors.New("lathe: reading a call's result: not in its form")
 	}

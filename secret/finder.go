@@ -87,7 +87,7 @@ func escapes(v string) []string {
 		var whole, rest strings.Builder
 		for _, c := range []byte(v) {
 			fmt.Fprintf(&whole, form, c)
-			if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+			if strings.IndexByte(alphanumeric, c) >= 0 {
 				rest.WriteByte(c)
 			} else {
 				fmt.Fprintf(&rest, form, c)
@@ -102,8 +102,7 @@ func escapes(v string) []string {
 	return out
 }
 
-// build builds the automaton: first the tree of all heads, then, level by level, the transitions of each state for the bytes with which no
-// head continues. These are the transitions of the state for the longest proper suffix that begins a head (fail).
+// build builds the automaton: first the tree of all heads, then the transitions that lead back in it.
 func (f *Finder) build() {
 	f.classes = 1
 	for _, n := range f.needles {
@@ -114,18 +113,13 @@ func (f *Finder) build() {
 			}
 		}
 	}
-	addState := func() int32 {
-		f.next = append(f.next, make([]int32, f.classes)...)
-		f.ends = append(f.ends, 0)
-		return int32(len(f.ends) - 1)
-	}
-	addState()
+	f.addState()
 	for i, n := range f.needles {
 		state := int32(0)
 		for _, c := range n.full[:n.head] {
-			at := int(state)*f.classes + int(f.class[c])
+			at := f.at(state, int(f.class[c]))
 			if f.next[at] == 0 {
-				to := addState() // before the assignment, since it replaces next
+				to := f.addState() // before the assignment, since it replaces next
 				f.next[at] = to
 			}
 			state = f.next[at]
@@ -134,10 +128,26 @@ func (f *Finder) build() {
 			f.ends[state] = int32(i + 1)
 		}
 	}
-	fail := make([]int32, len(f.ends))
+	f.linkBack()
+}
+
+// addState appends a state without transitions.
+func (f *Finder) addState() int32 {
+	f.next = append(f.next, make([]int32, f.classes)...)
+	f.ends = append(f.ends, 0)
+	return int32(len(f.ends) - 1)
+}
+
+// at returns the index in next of the transition of a state for a class.
+func (f *Finder) at(state int32, class int) int { return int(state)*f.classes + class }
+
+// linkBack sets, level by level of the tree, the transitions of each state for the bytes with which no head continues. They are those of the
+// state for the longest proper suffix that begins a head.
+func (f *Finder) linkBack() {
+	suffix := make([]int32, len(f.ends)) // by state, the state of that suffix
 	queue := []int32{}
-	for c := range f.classes {
-		if state := f.next[c]; state != 0 {
+	for _, state := range f.next[:f.classes] {
+		if state != 0 {
 			queue = append(queue, state)
 		}
 	}
@@ -145,12 +155,12 @@ func (f *Finder) build() {
 		state := queue[0]
 		queue = queue[1:]
 		if f.ends[state] == 0 {
-			f.ends[state] = f.ends[fail[state]]
+			f.ends[state] = f.ends[suffix[state]]
 		}
-		for c := range f.classes {
-			at, back := int(state)*f.classes+c, f.next[int(fail[state])*f.classes+c]
+		for class := range f.classes {
+			at, back := f.at(state, class), f.next[f.at(suffix[state], class)]
 			if to := f.next[at]; to != 0 {
-				fail[to] = back
+				suffix[to] = back
 				queue = append(queue, to)
 			} else {
 				f.next[at] = back
@@ -171,19 +181,23 @@ func (f *Finder) known(text []byte) (start, end int, name string) {
 			state = 0
 			continue
 		}
-		state = f.next[int(state)*f.classes+int(class)]
-		e := f.ends[state]
-		if e == 0 {
-			continue
+		state = f.next[f.at(state, int(class))]
+		if e := f.ends[state]; e != 0 {
+			n := &f.needles[e-1]
+			end = i + 1
+			return end - n.head, end + commonPrefix(text[end:], n.full[n.head:]), n.name
 		}
-		n := &f.needles[e-1]
-		start, end = i+1-n.head, i+1
-		for rest := n.full[n.head:]; len(rest) > 0 && end < len(text) && text[end] == rest[0]; rest = rest[1:] {
-			end++
-		}
-		return start, end, n.name
 	}
 	return -1, 0, ""
+}
+
+// commonPrefix returns the length of the longest common prefix of a and b.
+func commonPrefix(a, b []byte) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // Has reports whether text contains a secret: a known value or, with patterns (see [NewFinder]), text that looks like a key.

@@ -8,23 +8,27 @@ import (
 	"sync"
 )
 
-// The expressions find values by the names around them, in one pass. A name is that of a secret in any spelling: its words are joined by an
+// The expressions find values by the names around them, in one pass. A name (namePattern) is that of a secret in any spelling: its words are joined by an
 // underscore, a hyphen, a blank or a change of case, and other words may precede them. The value follows an equals sign or a colon, a flag
 // of a command, and in prose the word "is".
-var patterns = sync.OnceValue(func() (p struct{ pem, userInfo, named, scheme, number, address *regexp.Regexp }) {
-	p.pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`)
-	p.userInfo = regexp.MustCompile(`(:\\?/\\?/)[^\s/?#"'<>\\]+@`)
-	p.named = regexp.MustCompile(`(?i)(--(?:[a-z\d]+-)*)?` +
+var (
+	pemPattern      = lazy(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`)
+	userInfoPattern = lazy(`(:\\?/\\?/)[^\s/?#"'<>\\]+@`)
+	namePattern     = lazy(`(?i)(--(?:[a-z\d]+-)*)?` +
 		`((?:api|access|private|secret|signing|encryption|account|master|auth|shared|subscription)[ _-]*keys?|` +
 		`pass[ _-]?(?:word|wd|phrase|code)s?|pwd|secrets?|tokens?|credentials?|creds|authorization|cookies?|pass|auth)` +
 		`(?:[_-]?\d+|[_-](?:base|value|prod|dev|test|staging|old|new))*` +
 		"([\\\\\"'`*)\\]]*)" + // what closes a quoted name
 		`(\s*(?::=?|=[=>]?)[\s*]*|\s+(?:is|was)\s+(?:(?:now|set\s+to)\s+)?|[ \t]+)`)
-	p.scheme = regexp.MustCompile(`(?i)^(?:bearer|basic|token|digest|negotiate|api-?key|oauth|dpop|aws4-hmac-sha256)[ \t]+`)
-	p.number = regexp.MustCompile(`^[-+~]?\d[\d_.,/]*$`)
-	p.address = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
-	return p
-})
+	schemePattern  = lazy(`(?i)^(?:bearer|basic|token|digest|negotiate|api-?key|oauth|dpop|aws4-hmac-sha256)[ \t]+`)
+	numberPattern  = lazy(`^[-+~]?\d[\d_.,/]*$`)
+	addressPattern = lazy(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
+)
+
+// lazy returns a function that compiles expr in its first call.
+func lazy(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 const (
 	// noSecrets are words that may follow the name of a secret but are not a secret.
@@ -48,13 +52,13 @@ const (
 // names as a secret ("the password is x", "token: x"). If in doubt, it removes a word, which would be too strict for error messages.
 // ScrubProse is idempotent.
 func ScrubProse(text string) string {
-	return patterns().address.ReplaceAllString(scrub(text, prose), Redacted)
+	return addressPattern().ReplaceAllString(scrub(text, prose), Redacted)
 }
 
 // scrubNamed replaces private keys in PEM, user information in URLs, and values that follow the name of a secret.
 func scrubNamed(text string, style style) string {
-	text = patterns().pem.ReplaceAllString(text, Redacted)
-	text = patterns().userInfo.ReplaceAllString(text, "${1}"+Redacted+"@")
+	text = pemPattern().ReplaceAllString(text, Redacted)
+	text = userInfoPattern().ReplaceAllString(text, "${1}"+Redacted+"@")
 	var b strings.Builder
 	done, at := 0, 0 // text[:done] is in b, and text[:at] is read
 	for {
@@ -69,15 +73,16 @@ func scrubNamed(text string, style style) string {
 		}
 		from, to := n.value(text[at:], style)
 		value := text[at+from : at+to]
-		switch {
-		case value == "", value == Redacted:
-			at += to
-		case !namesAnother(text[at+from:], len(value), style):
+		isSecret := value != "" && value != Redacted
+		if isSecret && namesAnother(text[at+from:], len(value), style) {
+			continue
+		}
+		if isSecret {
 			b.WriteString(text[done : at+from])
 			b.WriteString(Redacted)
-			at += to
-			done = at
+			done = at + to
 		}
+		at += to
 	}
 }
 
@@ -90,28 +95,32 @@ func nextName(text string, at int) *name {
 	for {
 		part := text[at:min(len(text), at+window)]
 		isLast := at+len(part) == len(text)
-		var m []int
+		var match []int
 		if mayName(part) {
-			m = patterns().named.FindStringSubmatchIndex(part)
+			match = namePattern().FindStringSubmatchIndex(part)
 		}
 		switch {
-		// The match may continue behind the window: search again from its start.
-		case m != nil && !isLast && m[0] > 0 && m[1] > len(part)-margin:
-			at += m[0]
-			continue
-		case m != nil: // the groups are the flag, the name, what closes it, and the sign
-			group := func(i int) string { return part[m[2*i]:m[2*i+1]] }
-			n := &name{text: strings.ToLower(group(2)), closed: group(3), sign: group(4), flag: m[2] >= 0, start: at + m[0], end: at + m[1]}
-			if first := at + m[4]; first > 0 {
-				n.opened = quoteBefore(text[:first])
-				n.joined, n.dashed = isJoined(text[first-1], text[first]), text[first-1] == '-'
-			}
-			return n
-		case isLast:
+		case match == nil && isLast:
 			return nil
+		case match == nil:
+			at += len(part) - overlap
+		case !isLast && match[0] > 0 && match[1] > len(part)-margin:
+			at += match[0] // the match may continue behind the window: search again from its start
+		default:
+			return newName(text, at, match)
 		}
-		at += len(part) - overlap
 	}
+}
+
+// newName returns the name of a match in text[at:]. The groups of the match are the flag, the name, what closes it, and the sign.
+func newName(text string, at int, match []int) *name {
+	group := func(i int) string { return text[at+match[2*i] : at+match[2*i+1]] }
+	n := &name{text: strings.ToLower(group(2)), closed: group(3), sign: group(4), flag: match[2] >= 0, start: at + match[0], end: at + match[1]}
+	if first := at + match[4]; first > 0 {
+		n.opened = quoteBefore(text[:first])
+		n.joined, n.dashed = isJoined(text[first-1], text[first]), text[first-1] == '-'
+	}
+	return n
 }
 
 // mayName reports whether text contains one of the words of which every name of a secret contains at least one.
@@ -181,8 +190,9 @@ func (n *name) assigns(style style) bool {
 	if style == errorText && isWord {
 		return false
 	}
-	sure := n.flag || sign == "=" || strings.ContainsAny(n.closed, "\"'`") ||
-		sign[0] == ':' && (n.isHeader() || n.dashed || strings.Contains(n.text, "-"))
+	isQuoted := strings.ContainsAny(n.closed, "\"'`")
+	isField := sign[0] == ':' && (n.isHeader() || n.dashed || strings.Contains(n.text, "-"))
+	sure := n.flag || sign == "=" || isQuoted || isField
 	switch n.text {
 	case "tokens": // mostly counts of tokens
 		return sure
@@ -210,26 +220,23 @@ func (n *name) value(s string, style style) (from, to int) {
 	return from, to
 }
 
-// unquoted returns what value returns, for a value without a quote before it.
+// unquoted returns what value returns, for a value without a quote before it: a list or object in brackets, the words of a header, or one
+// word. An authentication scheme before it is not part of it.
 func (n *name) unquoted(s string, style style) (from, to int) {
-	from = len(patterns().scheme.FindString(s))
+	from = len(schemePattern().FindString(s))
 	rest := s[from:]
-	end := strings.IndexAny(rest, " \t\r\n,;")
-	if end < 0 {
-		end = len(rest)
-	}
-	if strings.HasPrefix(rest, Redacted) { // the rest of the word is removed, too
-		return from, from + len(Redacted) + len(strings.TrimRight(rest[len(Redacted):end], closing))
+	if behind, ok := strings.CutPrefix(rest, Redacted); ok { // the rest of the word is removed, too
+		return from, from + len(Redacted) + len(firstWord(behind))
 	}
 	if from == 0 && rest != "" && (rest[0] == '[' || rest[0] == '{') {
 		return 0, balanced(s)
 	}
-	word := strings.TrimRight(rest[:end], closing)
+	word := firstWord(rest)
 	words := 1
 	if from == 0 && n.text == "authorization" {
 		words = 2 // the first word is an authentication scheme that the pattern does not know
 	}
-	isExplanation := style == errorText && (n.isExplained(word) || strings.HasPrefix(strings.TrimSpace(n.sign), ":") && isSentence(rest, words))
+	isExplanation := style == errorText && (n.isExplained(word) || n.hasColon() && isSentence(rest, words))
 	if n.isNone(word) || isExplanation {
 		return from, from
 	}
@@ -238,6 +245,17 @@ func (n *name) unquoted(s string, style style) (from, to int) {
 	}
 	return from, from + len(word)
 }
+
+// firstWord returns s up to the first blank, comma or semicolon, without closing characters.
+func firstWord(s string) string {
+	if end := strings.IndexAny(s, " \t\r\n,;"); end >= 0 {
+		s = s[:end]
+	}
+	return strings.TrimRight(s, closing)
+}
+
+// hasColon reports whether a colon separates the name from the value.
+func (n *name) hasColon() bool { return strings.HasPrefix(strings.TrimSpace(n.sign), ":") }
 
 // isSentence reports whether the first n words of s, or all if s has fewer, are words of error messages. If the line contains an equals sign
 // or a semicolon, it returns false.
@@ -262,18 +280,20 @@ func explains(word string) bool {
 
 // isNone reports whether a word behind the name is not its value: it is one of noSecrets, or a number behind "tokens".
 func (n *name) isNone(word string) bool {
-	return word != "" && strings.Contains(noSecrets, " "+strings.ToLower(word)+" ") || n.text == "tokens" && patterns().number.MatchString(word)
+	return word != "" && strings.Contains(noSecrets, " "+strings.ToLower(word)+" ") || n.text == "tokens" && numberPattern().MatchString(word)
 }
 
 // isExplained reports whether a word behind a quoted name and a colon begins an explanation in an error text, where a value would have
 // quotes. A word with digits, or of minValue bytes or more, is a value.
 func (n *name) isExplained(word string) bool {
-	return n.closed != "" && strings.HasPrefix(strings.TrimSpace(n.sign), ":") && !n.isHeader() && len(word) < minValue && !strings.ContainsAny(word, "0123456789")
+	return n.closed != "" && n.hasColon() && !n.isHeader() && len(word) < minValue && !strings.ContainsAny(word, "0123456789")
 }
+
+const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 // quoteBefore returns the quote before the name at the end of text, or 0.
 func quoteBefore(text string) byte {
-	text = strings.TrimRight(text[max(0, len(text)-margin):], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+	text = strings.TrimRight(text[max(0, len(text)-margin):], alphanumeric+"_-")
 	if text == "" || !isQuote(text[len(text)-1]) {
 		return 0
 	}
@@ -285,13 +305,14 @@ func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 // quoted returns the length of the string at the beginning of s, after its first quote: 3 for x\"y" if slashes, the number of backslashes
 // before the first quote, is 0. The closing quote has as many backslashes before it; a quote within the string has more.
 func quoted(s string, quote byte, slashes int) int {
-	run := 0 // backslashes before s[i]
+	escaped := 2*slashes + 2 // the backslashes that stand for one in the string: they do not escape a quote
+	run := 0                 // backslashes before s[i]
 	for i := range len(s) {
 		if s[i] == '\\' {
 			run++
 			continue
 		}
-		if s[i] == quote && run%(2*slashes+2) <= slashes {
+		if s[i] == quote && run%escaped <= slashes {
 			return i - min(run, slashes)
 		}
 		run = 0
@@ -299,26 +320,26 @@ func quoted(s string, quote byte, slashes int) int {
 	return len(s)
 }
 
-// afterQuote returns the index behind the string whose first quote is s[i]. slashes is the number of backslashes before that quote.
-func afterQuote(s string, i, slashes int) int {
-	quote := s[i]
-	i++
-	for i += quoted(s[i:], quote, slashes); i < len(s) && s[i] != quote; {
-		i++
+// afterQuote returns the index behind the string whose first quote is s[first]. slashes is the number of backslashes before that quote.
+func afterQuote(s string, first, slashes int) int {
+	end := first + 1 + quoted(s[first+1:], s[first], slashes)
+	last := strings.IndexByte(s[end:], s[first]) // the number of backslashes before the closing quote
+	if last < 0 {
+		return len(s)
 	}
-	return min(i+1, len(s))
+	return end + last + 1
 }
+
+// slashesBefore returns the number of backslashes before s[i].
+func slashesBefore(s string, i int) int { return i - len(strings.TrimRight(s[:i], `\`)) }
 
 // balanced returns the length of the list or object at the beginning of s, up to its last bracket.
 func balanced(s string) int {
-	depth, run := 0, 0 // run: backslashes before s[i]
+	depth := 0
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
-		case '\\':
-			run++
-			continue
 		case '"':
-			i = afterQuote(s, i, run) - 1
+			i = afterQuote(s, i, slashesBefore(s, i)) - 1
 		case '[', '{':
 			depth++
 		case ']', '}':
@@ -327,35 +348,41 @@ func balanced(s string) int {
 				return i + 1
 			}
 		}
-		run = 0
 	}
 	return len(s)
 }
 
 // headerLength returns the length of the first n words of the value of a header. A word that ends with a comma, a semicolon, a colon or an
-// equals sign is not counted, because another word follows it: "a=1; b=2" has one word. A quote that does not follow an equals sign ends the
-// value.
+// equals sign is not counted, because another word follows it: "a=1; b=2" has one word.
 func headerLength(s string, n int) int {
-	i := 0
-	for n > 0 && i < len(s) && s[i] != '\n' && s[i] != '\r' {
-		if s[i] == ' ' || s[i] == '\t' {
-			i++
-			continue
+	at := 0
+	for n > 0 {
+		at = len(s) - len(strings.TrimLeft(s[at:], " \t"))
+		length, isLast := headerWord(s[at:])
+		at += length
+		if isLast || length == 0 {
+			break
 		}
-		for i < len(s) && !strings.ContainsRune(" \t\r\n", rune(s[i])) {
-			if !isQuote(s[i]) {
-				i++
-				continue
-			}
-			before := len(strings.TrimRight(s[:i], `\`))
-			if before == 0 || s[before-1] != '=' {
-				return before
-			}
-			i = afterQuote(s, i, i-before)
-		}
-		if !strings.ContainsRune(",;:=", rune(s[i-1])) {
+		if !strings.ContainsRune(",;:=", rune(s[at-1])) {
 			n--
 		}
 	}
-	return i
+	return at
+}
+
+// headerWord returns the length of the word at the beginning of s, which may contain a quoted string behind an equals sign. Any other quote
+// ends the word and the value of the header: isLast is then true.
+func headerWord(s string) (length int, isLast bool) {
+	for length < len(s) && !strings.ContainsRune(" \t\r\n", rune(s[length])) {
+		if !isQuote(s[length]) {
+			length++
+			continue
+		}
+		slashes := slashesBefore(s, length)
+		if !strings.HasSuffix(s[:length-slashes], "=") {
+			return length - slashes, true
+		}
+		length = afterQuote(s, length, slashes)
+	}
+	return length, false
 }

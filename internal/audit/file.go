@@ -130,27 +130,30 @@ func (x *file) write(lines ...*Line) error {
 // an error for one that was cut.
 func (x *file) catchUp() error {
 	info, err := os.Stat(x.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // a new log, or a process ended during the rotation
+	if errors.Is(err, fs.ErrNotExist) { // a new log, or a process ended during the rotation
 		return x.create()
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
-	if x.f != nil {
-		own, err := x.f.Stat()
-		switch {
-		case err != nil:
-			return err
-		case !os.SameFile(own, info): // the file was rotated
-		case info.Size() == x.size && x.size == 0: // the first line of the file could not be written
-			return x.writeFirst()
-		case info.Size() == x.size:
-			return nil
-		case info.Size() < x.size:
-			return errors.New("the file was cut off while it was open; `lathe audit verify` says where it ends")
-		}
+	if x.f == nil {
+		return x.reopen()
 	}
-	return x.reopen()
+	own, err := x.f.Stat()
+	if err != nil {
+		return err
+	}
+	switch size := info.Size(); {
+	case !os.SameFile(own, info): // the file was rotated
+		return x.reopen()
+	case size < x.size:
+		return errors.New("the file was cut off while it was open; `lathe audit verify` says where it ends")
+	case size > x.size: // another process has appended lines
+		return x.reopen()
+	case size == 0: // the first line of the file could not be written
+		return x.writeFirst()
+	}
+	return nil
 }
 
 // reopen opens the file and reads its last line. It removes incomplete bytes at the end and records their removal.
@@ -164,24 +167,14 @@ func (x *file) reopen() error {
 		err = f.Truncate(size)
 	}
 	var head Head
-	switch {
-	case err != nil:
-	case line == nil: // the file was created and is still empty
-		head, err = x.rotatedHead()
-	default:
-		head, err = headOf(line)
-	}
-	if err == nil && head.N < x.head.N {
-		err = fmt.Errorf("the file ends at line %d, and line %d was written: it was replaced or cut off", head.N, x.head.N)
+	if err == nil {
+		head, err = x.headAfter(line)
 	}
 	if err != nil {
 		_ = f.Close()
 		return err
 	}
-	if x.f != nil {
-		_ = x.f.Close() // all that was written to it has been synced
-	}
-	x.f, x.size, x.head = f, size, head
+	x.replace(f, size, head)
 	if line == nil {
 		if err := x.writeFirst(); err != nil {
 			return err
@@ -191,6 +184,28 @@ func (x *file) reopen() error {
 		return nil
 	}
 	return x.write(&Line{Kind: Recovered, Torn: torn})
+}
+
+// headAfter returns the head of line, the last line of the file, or that of the last rotated file if line is nil: the file was created and is
+// still empty.
+func (x *file) headAfter(line []byte) (head Head, err error) {
+	if line == nil {
+		head, err = x.rotatedHead()
+	} else {
+		head, err = headOf(line)
+	}
+	if err == nil && head.N < x.head.N {
+		err = fmt.Errorf("the file ends at line %d, and line %d was written: it was replaced or cut off", head.N, x.head.N)
+	}
+	return head, err
+}
+
+// replace makes f the current file.
+func (x *file) replace(f *os.File, size int64, head Head) {
+	if x.f != nil {
+		_ = x.f.Close() // all that was written to it has been synced
+	}
+	x.f, x.size, x.head = f, size, head
 }
 
 // create creates the file and writes its first line.
@@ -206,10 +221,7 @@ func (x *file) create() error {
 	if err != nil {
 		return err
 	}
-	if x.f != nil {
-		_ = x.f.Close() // all that was written to it has been synced
-	}
-	x.f, x.size, x.head = f, 0, head
+	x.replace(f, 0, head)
 	if err := syncFolder(filepath.Dir(x.path)); err != nil {
 		return err
 	}
@@ -231,15 +243,11 @@ func (x *file) rotate() error {
 	if err != nil {
 		return err
 	}
-	n := 1
+	last := 0
 	if len(old) > 0 {
-		n, err = strconv.Atoi(old[len(old)-1][len(x.path)+1:])
-		if err != nil {
-			return err
-		}
-		n++
+		last = rotation(x.path, old[len(old)-1])
 	}
-	if err := os.Rename(x.path, fmt.Sprintf("%s.%06d", x.path, n)); err != nil {
+	if err := os.Rename(x.path, fmt.Sprintf("%s.%06d", x.path, last+1)); err != nil {
 		return err
 	}
 	return x.create()
@@ -272,23 +280,25 @@ func rotated(path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	type numbered struct {
-		n    int
-		path string
-	}
-	var found []numbered
+	base := filepath.Base(path)
+	var found []string
 	for _, e := range entries {
-		digits, ok := strings.CutPrefix(e.Name(), filepath.Base(path)+".")
-		if n, err := strconv.Atoi(digits); ok && err == nil && n > 0 && len(digits) >= 6 {
-			found = append(found, numbered{n, path + "." + digits})
+		if rotation(base, e.Name()) > 0 {
+			found = append(found, path+strings.TrimPrefix(e.Name(), base))
 		}
 	}
-	slices.SortFunc(found, func(a, b numbered) int { return a.n - b.n })
-	var out []string
-	for _, f := range found {
-		out = append(out, f.path)
+	slices.SortFunc(found, func(a, b string) int { return rotation(path, a) - rotation(path, b) })
+	return found, nil
+}
+
+// rotation returns the number of a rotated file of the log at path, such as 1 for path.000001, or 0 if name is no such file.
+func rotation(path, name string) int {
+	digits, ok := strings.CutPrefix(name, path+".")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || len(digits) < 6 {
+		return 0
 	}
-	return out, nil
+	return max(n, 0)
 }
 
 // lastLine returns the last complete line of f without its line end, and the size of f up to and including that line. torn describes the

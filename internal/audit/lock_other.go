@@ -27,15 +27,16 @@ func (l *lock) acquire() error {
 	permitted := began // time of the last attempt that did not end with ErrPermission
 	for ; ; time.Sleep(time.Millisecond) {
 		f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		switch {
-		case err == nil:
+		if err == nil {
 			return f.Close()
-		case errors.Is(err, fs.ErrPermission) && time.Since(permitted) < removalPatience:
-		case errors.Is(err, fs.ErrExist) && time.Since(began) < lockPatience:
-			permitted = time.Now()
+		}
+		switch {
 		case errors.Is(err, fs.ErrExist):
-			return fmt.Errorf("another process writes; if none does, remove %s: %w", l.path, err)
-		default:
+			permitted = time.Now()
+			if time.Since(began) >= lockPatience {
+				return fmt.Errorf("another process writes; if none does, remove %s: %w", l.path, err)
+			}
+		case !errors.Is(err, fs.ErrPermission) || time.Since(permitted) >= removalPatience:
 			return fmt.Errorf("the lock file cannot be created: %w", err)
 		}
 	}

@@ -34,11 +34,10 @@ type Options struct {
 // written. If incomplete lines cannot be removed after an error, or a sync fails, the log refuses all further lines until it is opened
 // again.
 type Log struct {
-	path string
 	opts Options
 
-	mu     sync.Mutex
-	next   *batch
+	mu     sync.Mutex        // guards next and actors
+	next   *batch            // to which add appends lines; nil: the next line begins a batch
 	actors map[string]string // run ID → principal, for the runs whose events Emit received
 
 	turn chan struct{} // has one slot: the goroutine that has filled it may write to the file
@@ -55,7 +54,7 @@ type batch struct {
 // Open opens the log at path and creates it if it does not exist; its directory must exist. It removes an incomplete line that a crashed
 // process left at the end, and writes a line of kind Recovered that records the removal.
 func Open(path string, opts *Options) (*Log, error) {
-	l := &Log{path: path, actors: map[string]string{}, turn: make(chan struct{}, 1)}
+	l := &Log{actors: map[string]string{}, turn: make(chan struct{}, 1)}
 	if opts != nil {
 		l.opts = *opts
 		l.opts.HashKey = bytes.Clone(opts.HashKey)
@@ -109,31 +108,29 @@ const maxActors = 10_000
 // Emit implements [event.Sink], for runs outside of the engine. It returns when the event is on disk. If the write fails, the next Call
 // returns an error before the tool is called.
 func (l *Log) Emit(ctx context.Context, e event.Event) {
-	run := lathe.RunInfo{RunID: e.RunID}
 	l.mu.Lock()
+	principal := l.actors[e.RunID]
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
+		principal = d.Principal
 		if len(l.actors) < maxActors {
-			l.actors[e.RunID] = d.Principal
+			l.actors[e.RunID] = principal
 		}
-		run.Principal = d.Principal
 	case *event.RunFinished:
-		run.Principal = l.actors[e.RunID]
 		delete(l.actors, e.RunID)
-	default:
-		run.Principal = l.actors[e.RunID]
+	default: // the principal does not change
 	}
 	l.mu.Unlock()
-	_ = l.Event(ctx, &run, e)
+	_ = l.Event(ctx, &lathe.RunInfo{RunID: e.RunID, Principal: principal}, e)
 }
 
 const opWrite = "audit: write"
 
-// add writes the line in one batch with the lines of other goroutines.
+// add writes the line in one batch with the lines of other goroutines: the goroutine that begins a batch writes it, and the others wait.
 func (l *Log) add(ctx context.Context, line *Line) error {
 	l.mu.Lock()
 	b := l.next
-	isWriter := b == nil // this goroutine writes the batch
+	isWriter := b == nil
 	if isWriter {
 		b = &batch{done: make(chan struct{})}
 		l.next = b
@@ -141,34 +138,36 @@ func (l *Log) add(ctx context.Context, line *Line) error {
 	b.lines = append(b.lines, line)
 	l.mu.Unlock()
 	if isWriter {
-		l.turn <- struct{}{} // other goroutines add to the batch in the meantime
-		l.mu.Lock()
-		l.next = nil
-		l.mu.Unlock()
-		b.err = l.file.append(b.lines)
-		<-l.turn
-		close(b.done)
+		l.write(b)
 	}
-	var err error
 	select {
 	case <-b.done:
-		err = b.err
 	case <-ctx.Done():
-		code := lathe.CodeCancelled
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			code = lathe.CodeTimeout
-		}
 		select {
 		case <-b.done: // both: what was written counts
-			err = b.err
 		default:
+			code := lathe.CodeCancelled
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				code = lathe.CodeTimeout
+			}
 			return code.Wrap(opWrite, ctx.Err())
 		}
 	}
-	if err != nil {
-		return lathe.CodeUnavailable.Wrap(opWrite, err)
+	if b.err != nil {
+		return lathe.CodeUnavailable.Wrap(opWrite, b.err)
 	}
 	return nil
+}
+
+// write writes the batch when it is the turn of this goroutine. Until then, other goroutines add lines to the batch.
+func (l *Log) write(b *batch) {
+	l.turn <- struct{}{}
+	l.mu.Lock()
+	l.next = nil
+	l.mu.Unlock()
+	b.err = l.file.append(b.lines)
+	<-l.turn
+	close(b.done)
 }
 
 // Head returns the head of the last line that this process wrote, or found when it opened the file.

@@ -55,22 +55,23 @@ type Report struct {
 // with the oldest file that does. A file that is empty, or does not begin with a line of kind Begin or Rotated, is a Break.
 func Verify(path string, noted ...Head) (*Report, error) {
 	r := &Report{}
-	hashes := map[int64]string{}
+	hashes := map[int64]string{} // the hashes in the log of the lines that were noted, by number; "": the log does not have the line
 	for _, h := range noted {
 		hashes[h.N] = ""
+	}
+	note := func(h Head) {
+		if _, ok := hashes[h.N]; ok {
+			hashes[h.N] = h.Hash
+		}
 	}
 	var last Entry
 	torn, err := scan(path, func(e *Entry) bool {
 		r.Last = Head{e.N, sumOf(e.Raw)}
 		if r.Lines == 0 {
 			r.First = r.Last
-			if _, ok := hashes[e.N-1]; ok {
-				hashes[e.N-1] = e.Prev
-			}
+			note(Head{e.N - 1, e.Prev}) // the line before it is in a file that may be elsewhere
 		}
-		if _, ok := hashes[e.N]; ok {
-			hashes[e.N] = r.Last.Hash
-		}
+		note(r.Last)
 		if e.File != last.File {
 			r.Files++
 		}
@@ -78,24 +79,27 @@ func Verify(path string, noted ...Head) (*Report, error) {
 		last = *e
 		return true
 	})
-	if r.Torn = torn; err != nil {
+	r.Torn = torn
+	if err != nil {
 		return r, err
 	}
 	for _, h := range noted {
-		at := &Break{File: last.File, Line: last.At}
-		switch {
-		case hashes[h.N] == h.Hash:
-			continue
-		case h.N > r.Last.N:
-			at.Why = fmt.Sprintf("the log ends at line %d, and line %d was noted: its end was cut off", r.Last.N, h.N)
-		case h.N < r.First.N-1:
-			return r, fmt.Errorf("line %d was noted, and the log begins at line %d: bring back the files before it", h.N, r.First.N)
-		default:
-			at.Why = fmt.Sprintf("line %d is not the one that was noted: the log was written anew", h.N)
+		if hashes[h.N] != h.Hash {
+			return r, r.missing(h, &last)
 		}
-		return r, at
 	}
 	return r, nil
+}
+
+// missing returns the error of a log that does not have the noted line h; last is its last line.
+func (r *Report) missing(h Head, last *Entry) error {
+	switch {
+	case h.N > r.Last.N:
+		return &Break{last.File, last.At, fmt.Sprintf("the log ends at line %d, and line %d was noted: its end was cut off", r.Last.N, h.N)}
+	case h.N < r.First.N-1:
+		return fmt.Errorf("line %d was noted, and the log begins at line %d: bring back the files before it", h.N, r.First.N)
+	}
+	return &Break{last.File, last.At, fmt.Sprintf("line %d is not the one that was noted: the log was written anew", h.N)}
 }
 
 // scan calls fn with each verified line until fn returns false. torn is the number of bytes of an incomplete last line.
@@ -131,7 +135,7 @@ func scan(path string, fn func(*Entry) bool) (torn int64, err error) {
 
 // openAll opens the files of a log, the oldest first.
 func openAll(path string) (files []*os.File, err error) {
-	now, err := os.Open(path)
+	current, err := os.Open(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -143,14 +147,14 @@ func openAll(path string) (files []*os.File, err error) {
 			err = oerr
 			break
 		}
-		if now != nil && same(now, f) { // the current file was rotated in the meantime
+		if current != nil && same(current, f) { // the current file was rotated in the meantime
 			_ = f.Close()
 			continue
 		}
 		files = append(files, f)
 	}
-	if now != nil {
-		files = append(files, now)
+	if current != nil {
+		files = append(files, current)
 	}
 	if err == nil && len(files) == 0 {
 		err = missing
@@ -212,7 +216,6 @@ type chain struct {
 // line checks the next line. It returns false if the chain has ended.
 func (c *chain) line(raw []byte) bool {
 	c.at++
-	here := &Break{File: c.file, Line: c.at}
 	var l Line
 	err := json.Unmarshal(raw, &l)
 	if c.doubt != nil {
@@ -222,44 +225,55 @@ func (c *chain) line(raw []byte) bool {
 		c.broken = c.doubt
 		return false
 	}
-	switch {
-	case err != nil || l.N < 1 || len(l.Prev) != len(none):
-		here.Why = "this is no line of a log"
-	case c.pending == nil && l.N == 1 && (l.Prev != none || l.Kind != Begin):
-		here.Why = "a log does not begin so"
-	case c.pending == nil && l.N > 1 && l.Kind != Rotated: // each file says in its first line where it begins
-		here.Why = fmt.Sprintf("the file begins with line %d, which does not begin a file: the lines before it were removed", l.N)
-	case c.pending == nil: // files before it may be elsewhere
-	case l.N > c.last.N+1:
-		here.Why = fmt.Sprintf("line %d is missing here: it was removed or moved", c.last.N+1)
-	case l.N < c.last.N+1:
-		here.Why = fmt.Sprintf("line %d stands where line %d is expected: it was moved or added", l.N, c.last.N+1)
-	case l.Prev != c.last.Hash:
-		c.doubt, c.last = &Break{c.pending.File, c.pending.At, "the line, or the one after it, was changed"}, Head{l.N, sumOf(raw)}
-		return true
+	why := "this is no line of a log"
+	if err == nil && l.N >= 1 && len(l.Prev) == len(none) {
+		why = c.fault(&l)
 	}
-	if here.Why != "" {
-		c.broken = here
+	if why != "" {
+		c.broken = &Break{c.file, c.at, why}
 		return false
 	}
-	before := c.pending
-	c.last, c.pending = Head{l.N, sumOf(raw)}, &Entry{Line: l, Raw: bytes.Clone(raw), File: c.file, At: c.at}
+	before, previous := c.pending, c.last
+	c.last = Head{l.N, sumOf(raw)}
+	if before != nil && l.Prev != previous.Hash {
+		c.doubt = &Break{before.File, before.At, "the line, or the one after it, was changed"}
+		return true
+	}
+	c.pending = &Entry{Line: l, Raw: bytes.Clone(raw), File: c.file, At: c.at}
 	c.over = before != nil && !c.fn(before)
 	return !c.over
 }
 
+// fault returns why the number of a line does not follow those before it; "": it does. The first line that is read may have any number, if
+// it is the first of a file, since files before it may be elsewhere.
+func (c *chain) fault(l *Line) string {
+	next := c.last.N + 1
+	switch isFirst := c.pending == nil; {
+	case isFirst && l.N == 1 && (l.Prev != none || l.Kind != Begin):
+		return "a log does not begin so"
+	case isFirst && l.N > 1 && l.Kind != Rotated:
+		return fmt.Sprintf("the file begins with line %d, which does not begin a file: the lines before it were removed", l.N)
+	case !isFirst && l.N > next:
+		return fmt.Sprintf("line %d is missing here: it was removed or moved", next)
+	case !isFirst && l.N < next:
+		return fmt.Sprintf("line %d stands where line %d is expected: it was moved or added", l.N, next)
+	}
+	return ""
+}
+
 // end passes the last line to fn and returns the break, if any.
 func (c *chain) end() error {
-	switch {
-	case c.over:
+	if c.over {
 		return nil
-	case c.broken == nil && c.doubt != nil:
+	}
+	if c.broken == nil {
 		c.broken = c.doubt
-	case c.broken == nil && c.pending != nil:
-		c.fn(c.pending)
 	}
 	if c.broken != nil { // a nil *Break would be an error that is not nil
 		return c.broken
+	}
+	if c.pending != nil {
+		c.fn(c.pending)
 	}
 	return nil
 }

@@ -1,5 +1,9 @@
 package budget
 
+// This file computes the most that a call can use. It reads the members of a request that limit its answer, in the forms of all protocols:
+//
+//	{"max_tokens":100,"n":2}   {"generationConfig":{"maxOutputTokens":100,"candidateCount":2}}
+
 import (
 	"encoding/base64"
 	"encoding/json"
@@ -31,10 +35,6 @@ var (
 	thoughtNames  = rawjson.NewNames("budget_tokens", "max_tokens")                                                            // members of the objects reasoning and thinking that limit thinking
 	nestedNames   = rawjson.NewNames("generationConfig", "generation_config", "options", "chat_template_kwargs", "extra_body") // objects that can contain these members, too
 )
-
-// This file computes the most that a call can use. It reads the members of a request that limit its answer, in the forms of all protocols:
-//
-//	{"max_tokens":100,"n":2}   {"generationConfig":{"maxOutputTokens":100,"candidateCount":2}}
 
 // asked is what a request asks for in addition to its conversation: lengths, number and price of answers.
 type asked struct {
@@ -186,14 +186,16 @@ func relayedBody(req *lathe.Request) []byte {
 // most returns the largest possible number of input and output tokens of a call. limit is the token limit that must be added to its
 // request; 0: none.
 func (m *modelMeter) most(req *lathe.Request, a *asked, wire lathe.Wire) (input, output int64, limit int) {
-	input, output = inputTokens(req), a.output
 	isMessages := wire == lathe.WireMessages
-	usual := int64(m.model.MaxTokens)
-	if m.model.OutputLimit > 0 && (!isMessages || usual <= 0) { // Messages requires a limit: MaxTokens is sent
+	usual := int64(m.model.MaxTokens) // the longest answer to a request without a limit
+	switch {
+	case isMessages && usual > 0: // Messages requires a limit: MaxTokens is sent
+	case m.model.OutputLimit > 0:
 		usual = m.model.OutputLimit
-	} else if !isMessages && output == 0 {
+	case !isMessages && a.output == 0:
 		limit = m.model.MaxTokens
 	}
+	output = a.output
 	if output == 0 || a.open {
 		output = max(output, usual)
 	}
@@ -204,8 +206,9 @@ func (m *modelMeter) most(req *lathe.Request, a *asked, wire lathe.Wire) (input,
 		output += a.budgetTokens
 	}
 	output += a.thinking
-	const most = 1_000_000_000 // more than any model reads or writes; products do not overflow
-	return min(input, most), min(min(output, most)*min(a.choices, most)+a.predicted, most), limit
+	const ceiling = 1_000_000_000 // more than any model reads or writes; products do not overflow
+	answers := min(output, ceiling) * min(a.choices, ceiling)
+	return min(inputTokens(req), ceiling), min(answers+a.predicted, ceiling), limit
 }
 
 // inputTokens returns the largest possible number of tokens of a request.

@@ -17,16 +17,20 @@ const (
 )
 
 // pending has the usage of calls without a budget that is not recorded yet: one row for each day, key and model.
+//
+// [Meter.record] takes all rows at once as a batch, records the batch and then takes the next one. So the usage that rows has now is recorded
+// when recorded has reached taken+1.
 type pending struct {
-	mu      sync.Mutex
-	changed *sync.Cond
-	rows    map[store.UsageKey]*store.Counts
-	// Numbers of batches taken and recorded and of failed attempts, and the error of the last failed attempt.
-	taken, recorded, failures int64
-	failed                    error
-	closed                    bool
-	stop                      chan struct{} // closed by close
-	flush                     chan struct{} // has an element if a call of Flush is blocked
+	mu       sync.Mutex
+	changed  *sync.Cond // signalled when any of the fields below has changed
+	rows     map[store.UsageKey]*store.Counts
+	taken    int64 // number of batches that take has returned
+	recorded int64 // number of batches that the ledger has recorded
+	failures int64 // number of failed attempts
+	failed   error // of the last failed attempt
+	closed   bool
+	stop     chan struct{} // closed by close
+	flush    chan struct{} // has an element if a call of Flush is blocked
 }
 
 func (p *pending) init() {

@@ -5,6 +5,7 @@ package callid
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 )
@@ -49,13 +50,7 @@ func (s *Short) Back(short string) string {
 
 // IsShort reports whether id is nine letters and digits.
 func IsShort(id string) bool {
-	for i := range len(id) {
-		c := id[i]
-		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
-			return false
-		}
-	}
-	return len(id) == idLetters
+	return len(id) == idLetters && strings.Trim(id, alphabet) == ""
 }
 
 // hashed returns nine letters and digits derived from id. If the result for n = 0 is in use, the caller tries n = 1, 2, ….

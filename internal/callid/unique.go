@@ -13,13 +13,13 @@ import (
 // it grows. The zero value is ready to use.
 type Unique struct {
 	calls map[string]uses     // by the id in the conversation, and by each id that Call has returned
-	open  map[string][]string // repeated id → the unique ids of its calls that have no result yet
+	open  map[string][]string // repeated id → the unique ids of its calls that have no result yet, in call order
 }
 
 // uses counts the calls with one id.
 type uses struct {
 	last int  // the number of the last call with the id; the first has 1
-	open bool // the first call with the id has no result yet
+	open bool // the first call has no result yet, and the id was not repeated: then Unique.open has the call
 }
 
 // Call returns the unique id of the next call of the conversation, whose id in the conversation is id.
@@ -27,16 +27,15 @@ func (u *Unique) Call(id string) string {
 	if u.calls == nil {
 		u.calls = map[string]uses{}
 	}
-	same, again := u.calls[id]
-	if !again {
-		u.calls[id] = uses{1, true}
+	if !u.has(id) {
+		u.calls[id] = uses{last: 1, open: true}
 		return id
 	}
+	same := u.calls[id]
 	own := id
-	for again {
+	for u.has(own) {
 		same.last++
 		own = id + "_" + strconv.Itoa(same.last)
-		_, again = u.calls[own]
 	}
 	if u.open == nil {
 		u.open = map[string][]string{}
@@ -45,9 +44,11 @@ func (u *Unique) Call(id string) string {
 		u.open[id] = append(u.open[id], id)
 	}
 	u.open[id] = append(u.open[id], own)
-	u.calls[id], u.calls[own] = uses{same.last, false}, uses{1, false}
+	u.calls[id], u.calls[own] = uses{last: same.last}, uses{last: 1}
 	return own
 }
+
+func (u *Unique) has(id string) bool { _, ok := u.calls[id]; return ok }
 
 // Result returns the unique id of the call that the next result belongs to: the first call with this id that has no result.
 func (u *Unique) Result(id string) string {
@@ -56,7 +57,7 @@ func (u *Unique) Result(id string) string {
 		return open[0]
 	}
 	if same := u.calls[id]; same.open {
-		u.calls[id] = uses{same.last, false}
+		u.calls[id] = uses{last: same.last}
 	}
 	return id
 }

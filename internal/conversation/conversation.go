@@ -118,12 +118,7 @@ func chain(principal string, messages []lathe.Message) ([]Message, error) {
 // messages), and the bodies of its messages in their order. Unless l has the row of the run, the first event is decoded first.
 func (l *Log) Decode(id int64, body, last []byte, messages [][]byte) (e event.Event, err error) {
 	if last != nil {
-		size := len(body) + 2
-		for _, m := range messages {
-			size += len(m) + 1
-		}
-		list := append(make([]byte, 0, size), '[')
-		list = append(append(list, bytes.Join(messages, []byte(","))...), ']')
+		list := slices.Concat([]byte("["), bytes.Join(messages, []byte(",")), []byte("]"))
 		if body, err = replace(body, reference(last), list); err != nil {
 			return e, err
 		}
@@ -165,8 +160,7 @@ func replace(body, old, value []byte) ([]byte, error) {
 	if !found {
 		return nil, errors.New("the event has no messages to replace")
 	}
-	out := make([]byte, 0, len(head)+len(members)+len(value)+len(tail))
-	return append(append(append(append(out, head...), members...), value...), tail...), nil
+	return slices.Concat(head, []byte(members), value, tail), nil
 }
 
 // reference returns the JSON that stands for the messages.

@@ -16,7 +16,11 @@ import (
 // A Log encodes and decodes the events of one run. The encoded form of the first event is its JSON, and that of the others their JSON
 // without what their row (the ids of the run and of the event) and the first event (the ids of the request and of the session) have, and
 // without the members of data that are the zero value of their type. The time is the number of nanoseconds since the first event, which
-// versions that encoded events whole refuse. An event with another id or a time that is no such number is encoded whole.
+// versions that encoded events whole refuse. An event with another id or a time that is no such number is encoded whole. For example, the
+// second line is the encoded form of the event whose JSON is the first one:
+//
+//	{"event_id":7,"time":"2026-11-23T10:00:01.5Z","run_id":"run_1","request_id":"req_1","turn":2,"type":"ToolCallPlanned","data":{"tool_call_id":"a",…,"seq":0,…}}
+//	{"time":1500000000,"turn":2,"type":"ToolCallPlanned","data":{"tool_call_id":"a",…}}
 type Log struct {
 	// Run is the row of the run, of which a Log uses the ids and the start. It is the zero value, but for RunID, for a Log that begins with
 	// the first event: that event sets the others.
@@ -42,23 +46,24 @@ const (
 func (l *Log) pack(e *event.Event, body []byte) ([]byte, error) {
 	run, at := &l.Run, e.Time.Round(0)
 	since := at.Sub(run.Started)
-	if e.ID == 1 || e.RequestID != run.RequestID || e.SessionID != run.SessionID || !run.Started.Add(since).Equal(at) {
+	fits := run.Started.Add(since).Equal(at) // a Duration spans about 292 years
+	if e.ID == 1 || e.RequestID != run.RequestID || e.SessionID != run.SessionID || !fits {
 		return body, nil
 	}
-	from := bytes.Index(body, []byte(turn))
-	begin := from + bytes.Index(body[from:], []byte(data)) + len(data)
-	end, err := rawjson.Scan(body, begin)
+	turnAt := bytes.Index(body, []byte(turn))
+	dataAt := turnAt + bytes.Index(body[turnAt:], []byte(data)) + len(data)
+	dataEnd, err := rawjson.Scan(body, dataAt)
 	if err != nil {
 		return nil, err
 	}
 	out := strconv.AppendInt(append(make([]byte, 0, len(body)), head...), int64(since), 10)
-	out = append(out, body[from:begin]...)
+	out = append(out, body[turnAt:dataAt]...)
 	zero := zeros()[e.Data.EventType()]
-	out = rawjson.AppendEdited(out, body[begin:end], func(name string, value []byte) ([]byte, []byte, bool) {
+	out = rawjson.AppendEdited(out, body[dataAt:dataEnd], func(name string, value []byte) ([]byte, []byte, bool) {
 		without, known := zero[name]
 		return nil, value, !known || string(value) != without
 	}, nil)
-	return append(out, body[end:]...), nil
+	return append(out, body[dataEnd:]...), nil
 }
 
 // unpack returns the event of an encoded form.

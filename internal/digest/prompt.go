@@ -83,6 +83,7 @@ func appendRest(b []byte, m *lathe.Message) []byte {
 	if m.Name != "" {
 		b = rawjson.AppendQuote(append(b, `,"name":`...), m.Name)
 	}
+	var blobs []lathe.Blob
 	for _, part := range m.Parts {
 		switch part := part.(type) {
 		case lathe.Refusal:
@@ -90,10 +91,12 @@ func appendRest(b []byte, m *lathe.Message) []byte {
 		case lathe.ToolResult:
 			b = rawjson.AppendQuote(append(b, `,"tool_call_id":`...), part.CallID)
 			b = appendBlobs(b, part.Blobs)
-		default: // text is in phv1 and phv2, blobs and calls follow, reasoning is not hashed
+		case lathe.Blob:
+			blobs = append(blobs, part)
+		default: // text is in phv1 and phv2, calls follow, reasoning is not hashed
 		}
 	}
-	b = appendBlobParts(b, m.Parts)
+	b = appendBlobs(b, blobs)
 	calls := 0
 	for _, part := range m.Parts {
 		c, ok := part.(lathe.ToolCall)
@@ -115,16 +118,6 @@ func appendRest(b []byte, m *lathe.Message) []byte {
 		b = append(b, ']')
 	}
 	return b
-}
-
-func appendBlobParts(b []byte, parts []lathe.Part) []byte {
-	var blobs []lathe.Blob
-	for _, part := range parts {
-		if blob, ok := part.(lathe.Blob); ok {
-			blobs = append(blobs, blob)
-		}
-	}
-	return appendBlobs(b, blobs)
 }
 
 // appendBlobs appends each blob with the hash of its content in place of the content.

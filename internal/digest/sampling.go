@@ -57,8 +57,12 @@ func appendSampling(b []byte, s *lathe.Sampling) []byte {
 	}
 	if len(s.Stop) > 0 {
 		member("stop")
+		b = append(b, '[')
 		for i, stop := range s.Stop {
-			b = rawjson.AppendQuote(append(b, "[,"[min(i, 1)]), stop)
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = rawjson.AppendQuote(b, stop)
 		}
 		b = append(b, ']')
 	}

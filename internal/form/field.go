@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"net/mail"
 	"net/url"
@@ -37,24 +38,25 @@ func readField(name string, raw []byte) (*Field, error) {
 		return nil, ErrForm
 	}
 	f := &Field{Name: name, Title: memberText(raw, "title"), Description: memberText(raw, "description"), Type: memberText(raw, "type"), Format: memberText(raw, "format")}
-	from, low, high := raw, "minimum", "maximum"
+	choices, low, high := raw, "minimum", "maximum" // the object with the choices, and the members with the bounds
 	switch f.Type {
 	case "string":
 		low, high = "minLength", "maxLength"
 	case "integer", "number", "boolean":
 	case "array":
-		low, high = "minItems", "maxItems"
-		if from = rawjson.At(raw, "items"); rawjson.Kind(from) != '{' {
+		choices, low, high = rawjson.At(raw, "items"), "minItems", "maxItems"
+		if rawjson.Kind(choices) != '{' {
 			return nil, ErrForm
 		}
 	default:
 		return nil, ErrForm
 	}
 	f.min, f.max = rat(rawjson.At(raw, low)), rat(rawjson.At(raw, high))
-	if err := f.readChoices(from); err != nil {
+	if err := f.readChoices(choices); err != nil {
 		return nil, err
 	}
-	if f.Type == "array" && f.Choices == nil || f.Choices != nil && f.Type != "array" && f.Type != "string" {
+	hasChoices := f.Choices != nil
+	if f.Type == "array" && !hasChoices || hasChoices && f.Type != "array" && f.Type != "string" {
 		return nil, ErrForm
 	}
 	if v := rawjson.At(raw, "default"); v != nil && string(v) != "null" {
@@ -66,17 +68,11 @@ func readField(name string, raw []byte) (*Field, error) {
 	return f, nil
 }
 
-// readChoices reads the choices of a field from enum and enumNames, or from oneOf or anyOf whose elements have const and title.
+// readChoices reads the choices of a field in one of these forms:
+//
+//	{"enum":["a","b"],"enumNames":["First","Second"]}
+//	{"oneOf":[{"const":"a","title":"First"},{"const":"b","title":"Second"}]}, or the same with anyOf
 func (f *Field) readChoices(raw []byte) error {
-	add := func(value, title []byte) error {
-		v, ok := unquote(value)
-		t, _ := unquote(title)
-		if !ok || len(v) > maxTextBytes || len(t) > maxTextBytes || len(f.Choices) == maxChoices {
-			return ErrForm
-		}
-		f.Choices = append(f.Choices, Choice{v, t})
-		return nil
-	}
 	for _, member := range []string{"enum", "oneOf", "anyOf"} {
 		list := rawjson.At(raw, member)
 		if list == nil {
@@ -85,25 +81,24 @@ func (f *Field) readChoices(raw []byte) error {
 		if list[0] != '[' || f.Choices != nil {
 			return ErrForm
 		}
+		f.Choices = []Choice{}
 		var names [][]byte
 		if member == "enum" {
 			names = slices.Collect(rawjson.Elements(rawjson.At(raw, "enumNames")))
 		}
-		f.Choices = []Choice{}
-		i := 0
 		for e := range rawjson.Elements(list) {
-			var title []byte
-			if i < len(names) {
-				title = names[i]
+			var value, title []byte
+			switch n := len(f.Choices); {
+			case member != "enum" && e[0] == '{':
+				value, title = rawjson.At(e, "const"), rawjson.At(e, "title")
+			case member != "enum":
+				return ErrForm
+			case n < len(names):
+				value, title = e, names[n]
+			default:
+				value = e
 			}
-			i++
-			if member != "enum" {
-				if e[0] != '{' {
-					return ErrForm
-				}
-				title, e = rawjson.At(e, "title"), rawjson.At(e, "const")
-			}
-			if err := add(e, title); err != nil {
+			if err := f.addChoice(value, title); err != nil {
 				return err
 			}
 		}
@@ -111,20 +106,33 @@ func (f *Field) readChoices(raw []byte) error {
 	return nil
 }
 
+// addChoice adds a choice from its JSON. A title that is not a string counts as missing.
+func (f *Field) addChoice(value, title []byte) error {
+	v, ok := unquote(value)
+	t, _ := unquote(title)
+	if !ok || len(v) > maxTextBytes || len(t) > maxTextBytes || len(f.Choices) == maxChoices {
+		return ErrForm
+	}
+	f.Choices = append(f.Choices, Choice{v, t})
+	return nil
+}
+
 // rat returns the value of a JSON number. It returns nil for anything else, and for numbers of more than 64 bytes or beyond 1e±300, which
 // would be slow.
 func rat(raw []byte) *big.Rat {
-	if len(raw) == 0 || len(raw) > 64 || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
+	if len(raw) == 0 || len(raw) > 64 || strings.IndexByte("-0123456789", raw[0]) < 0 {
 		return nil
 	}
-	if f, err := strconv.ParseFloat(string(raw), 64); err != nil || f > 1e300 || f < -1e300 || f != 0 && f < 1e-300 && f > -1e-300 {
+	f, err := strconv.ParseFloat(string(raw), 64)
+	size := math.Abs(f)
+	if err != nil || size > 1e300 || size != 0 && size < 1e-300 {
 		return nil
 	}
 	r, _ := new(big.Rat).SetString(string(raw)) // nil if it is none
 	return r
 }
 
-func (f *Field) inRange(r *big.Rat, what string) error {
+func (f *Field) checkRange(r *big.Rat, what string) error {
 	if f.min != nil && r.Cmp(f.min) < 0 {
 		return fmt.Errorf("wants at least %s%s", f.min.RatString(), what)
 	}
@@ -134,7 +142,7 @@ func (f *Field) inRange(r *big.Rat, what string) error {
 	return nil
 }
 
-func (f *Field) isChoice(s string) error {
+func (f *Field) checkChoice(s string) error {
 	if !slices.ContainsFunc(f.Choices, func(c Choice) bool { return c.Value == s }) {
 		return errors.New("is not one of the choices")
 	}
@@ -156,19 +164,19 @@ func (f *Field) Check(v json.RawMessage) error {
 		if r == nil || f.Type == "integer" && !r.IsInt() {
 			return errors.New("wants a number of its kind")
 		}
-		return f.inRange(r, "")
+		return f.checkRange(r, "")
 	case "string":
 		s, ok := unquote(v)
 		if !ok {
 			return errors.New("wants text")
 		}
 		if f.Choices != nil {
-			return f.isChoice(s)
+			return f.checkChoice(s)
 		}
-		if err := f.inRange(big.NewRat(int64(utf8.RuneCountInString(s)), 1), " characters"); err != nil {
+		if err := f.checkRange(big.NewRat(int64(utf8.RuneCountInString(s)), 1), " characters"); err != nil {
 			return err
 		}
-		return fitsFormat(s, f.Format)
+		return checkFormat(s, f.Format)
 	case "array":
 		if v[0] != '[' {
 			return errors.New("wants a list")
@@ -180,16 +188,16 @@ func (f *Field) Check(v json.RawMessage) error {
 			if !ok {
 				return errors.New("wants texts")
 			}
-			if err := f.isChoice(s); err != nil {
+			if err := f.checkChoice(s); err != nil {
 				return err
 			}
 		}
-		return f.inRange(big.NewRat(n, 1), " choices")
+		return f.checkRange(big.NewRat(n, 1), " choices")
 	}
 	return nil
 }
 
-func fitsFormat(s, format string) error {
+func checkFormat(s, format string) error {
 	ok := true
 	switch format {
 	case "email":

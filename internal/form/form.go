@@ -77,10 +77,10 @@ func (f *Form) Fill(answer json.RawMessage) (map[string]json.RawMessage, error) 
 		if !ok && field.Default != nil {
 			v, ok = field.Default, true
 		}
-		switch {
-		case !ok && field.Required:
+		if !ok && field.Required {
 			return nil, fmt.Errorf("the field %q is missing", field.Name)
-		case !ok:
+		}
+		if !ok {
 			continue
 		}
 		if err := field.Check(v); err != nil {

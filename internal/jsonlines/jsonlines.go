@@ -48,20 +48,23 @@ func (r *Reader) Next() ([]byte, error) {
 		}
 		part, _ := r.in.Peek(r.in.Buffered()) // the bytes that are available without blocking
 		end := bytes.IndexByte(part, '\n')
-		if end >= 0 {
+		ended := end >= 0
+		if ended {
 			part = part[:end+1]
 		}
 		if !r.skip {
 			line = append(line, part...)
 		}
 		_, _ = r.in.Discard(len(part))
-		switch {
-		case r.skip:
-			r.skip = end < 0
-		case len(trimEnd(line, end >= 0)) > r.max:
-			r.skip = end < 0
+		if r.skip {
+			r.skip = !ended
+			continue
+		}
+		if len(trimEnd(line, ended)) > r.max {
+			r.skip = !ended
 			return nil, ErrTooLong
-		case end >= 0:
+		}
+		if ended {
 			return trimEnd(line, true), nil
 		}
 	}

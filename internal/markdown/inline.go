@@ -25,33 +25,38 @@ var (
 )
 
 // An inline renders the text of lines: emphasis, code spans, links. It buffers what may be one of these until its end; at the end of the
-// line, or after maxSpan bytes, it writes the buffered text unchanged.
+// line, or after maxSpan bytes, it writes the buffered text unchanged. For example, it reads "**a** b" in these phases:
+//
+//	**   inOpening: the next byte decides whether these marks open a span
+//	a    inSpan
+//	**   inClosing: the blank decides that they close the span, whose text is then written in bold
+//	 b   noSpan
 type inline struct {
 	out    *bytes.Buffer
 	colour bool
-	depth  int
+	depth  int         // number of spans around this text
 	on     [styles]int // nesting depth of each active style
 
-	held   []byte // the buffered text; phase says what it may be
 	phase  phase
-	mark   byte // the byte of the marks of the buffered span
-	count  int  // number of marks that opened the span
-	inURL  bool // in the address of a link, after "]("
-	last   byte // the last byte that was written; 0 at the start of a line
-	before byte // the byte before the marks that may open or close a span
+	held   []byte // the buffered text; empty in noSpan
+	mark   byte   // the byte of the marks of the buffered span
+	count  int    // number of marks that opened the span
+	inURL  bool   // in the address of a link, after "]("
+	last   byte   // the last byte that was written; 0 at the start of a line
+	before byte   // the byte before the marks that may open or close a span
 }
 
 // A phase is the position of the next byte relative to a span or a link.
 type phase int
 
 const (
-	noSpan  phase = iota
-	marks         // in marks that may open a span
-	span          // in a span, after its marks
-	closing       // in marks that may close the span
-	bracket       // in [text](address)
-	bang          // after !, which may precede [
-	escape        // after \
+	noSpan      phase = iota
+	inOpening         // in marks that may open a span
+	inSpan            // in a span, after its marks
+	inClosing         // in marks that may close the span
+	inLink            // in [text](address)
+	afterBang         // after !, which may precede [
+	afterEscape       // after \
 )
 
 func (t *inline) startStyle(s style) {
@@ -72,27 +77,27 @@ func (t *inline) endStyle(s style) {
 func (t *inline) byte(c byte) {
 	switch t.phase {
 	case noSpan:
-		t.plain(c)
-	case marks:
-		t.opening(c)
-	case span:
+		t.readText(c)
+	case inOpening:
+		t.readOpening(c)
+	case inSpan:
 		t.hold(c)
-		if t.phase == span && c == t.mark {
-			t.phase, t.before = closing, t.held[len(t.held)-2]
+		if t.phase == inSpan && c == t.mark {
+			t.phase, t.before = inClosing, t.held[len(t.held)-2]
 		}
-	case closing:
-		t.closing(c)
-	case bracket:
-		t.bracket(c)
-	case bang:
+	case inClosing:
+		t.readClosing(c)
+	case inLink:
+		t.readLink(c)
+	case afterBang:
 		if c != '[' {
 			t.literal()
 			t.byte(c)
 			return
 		}
 		t.hold(c)
-		t.phase, t.inURL = bracket, false
-	case escape:
+		t.phase, t.inURL = inLink, false
+	case afterEscape:
 		if strings.IndexByte("\\`*_{}[]()<>#+-.!|~", c) >= 0 {
 			t.held, t.phase = t.held[:0], noSpan
 			t.write(c)
@@ -103,17 +108,17 @@ func (t *inline) byte(c byte) {
 	}
 }
 
-// plain reads a byte outside of spans and links.
-func (t *inline) plain(c byte) {
+// readText reads a byte outside of spans and links.
+func (t *inline) readText(c byte) {
 	switch c {
 	case '`', '*', '_', '~':
-		t.phase, t.mark, t.before = marks, c, t.last
+		t.phase, t.mark, t.before = inOpening, c, t.last
 	case '[':
-		t.phase, t.inURL = bracket, false
+		t.phase, t.inURL = inLink, false
 	case '!':
-		t.phase = bang
+		t.phase = afterBang
 	case '\\':
-		t.phase = escape
+		t.phase = afterEscape
 	default:
 		t.write(c)
 		return
@@ -142,8 +147,8 @@ func (t *inline) literal() {
 	t.held, t.phase = t.held[:0], noSpan
 }
 
-// opening reads a byte after marks that may open a span.
-func (t *inline) opening(c byte) {
+// readOpening reads a byte after marks that may open a span.
+func (t *inline) readOpening(c byte) {
 	if c == t.mark {
 		t.hold(c)
 		return
@@ -161,13 +166,13 @@ func (t *inline) opening(c byte) {
 	if t.depth >= maxDepth || !opens {
 		t.literal()
 	} else {
-		t.phase = span
+		t.phase = inSpan
 	}
 	t.byte(c)
 }
 
-// closing reads a byte after marks that may close the span.
-func (t *inline) closing(c byte) {
+// readClosing reads a byte after marks that may close the span.
+func (t *inline) readClosing(c byte) {
 	if c == t.mark {
 		t.hold(c)
 		return
@@ -175,7 +180,7 @@ func (t *inline) closing(c byte) {
 	if t.closes(c) {
 		t.render()
 	} else {
-		t.phase = span
+		t.phase = inSpan
 	}
 	t.byte(c)
 }
@@ -197,7 +202,7 @@ func (t *inline) closes(c byte) bool {
 
 // end handles the end of the line: it renders or writes the buffered text.
 func (t *inline) end() {
-	if t.phase == closing && t.closes(0) {
+	if t.phase == inClosing && t.closes(0) {
 		t.render()
 	}
 	t.literal()
@@ -221,16 +226,9 @@ func (t *inline) render() {
 		t.last = '`'
 		return
 	}
-	var spanStyles []style
-	switch {
-	case t.mark == '~':
+	spanStyles := [][]style{{italic}, {bold}, {bold, italic}}[t.count-1] // of one, two and three marks
+	if t.mark == '~' {
 		spanStyles = []style{strike}
-	case t.count == 1:
-		spanStyles = []style{italic}
-	case t.count == 2:
-		spanStyles = []style{bold}
-	default:
-		spanStyles = []style{bold, italic}
 	}
 	for _, s := range spanStyles {
 		t.startStyle(s)
@@ -251,8 +249,8 @@ func (t *inline) within(text []byte) {
 	in.end()
 }
 
-// bracket reads a byte of [text](address).
-func (t *inline) bracket(c byte) {
+// readLink reads a byte of [text](address).
+func (t *inline) readLink(c byte) {
 	switch n := len(t.held); {
 	case t.inURL && c == ')':
 		t.link()

@@ -37,8 +37,8 @@ type Writer struct {
 		mark  byte
 		count int
 	}
-	text    inline
-	heading bool
+	text    inline // renders the text of a line
+	heading bool   // the line is a heading
 }
 
 type state int
@@ -101,21 +101,25 @@ func (w *Writer) byte(c byte) {
 		w.start()
 	case inFenceHead, inCode, inRow:
 		w.held = append(w.held, c)
-		if len(w.held) < maxLine {
-			return
+		if len(w.held) >= maxLine {
+			w.divide()
 		}
-		switch w.state { // a line this long starts no code block, and is not part of a table
-		case inFenceHead:
-			w.asText(w.held)
-		case inRow:
-			w.table = append(w.table, w.held)
-			w.held = nil
-			w.endTable()
-			w.state = inText
-		default:
-			w.paint(code, string(w.held)) // the rest continues the line
-			w.held = w.held[:0]
-		}
+	}
+}
+
+// divide writes the beginning of a line of maxLine bytes. A line this long starts no block of code, and is not part of a table.
+func (w *Writer) divide() {
+	switch w.state {
+	case inFenceHead:
+		w.asText(w.held)
+	case inRow:
+		w.table = append(w.table, w.held)
+		w.held = nil
+		w.endTable()
+		w.state = inText
+	default: // inCode: the rest continues the line
+		w.paint(code, string(w.held))
+		w.held = w.held[:0]
 	}
 }
 
@@ -235,37 +239,15 @@ func (w *Writer) end(by ending) {
 			w.heading = false
 			w.text.endStyle(bold)
 		}
-	case atStart, afterRow:
-		if w.state == afterRow {
-			w.endTable()
-		}
-		switch line := bytes.TrimSpace(w.held); {
-		case len(line) == 0:
-		case isRule(line):
-			w.paint(dim, "────────────────")
-		default:
-			w.asText(w.held)
-			w.text.end()
-		}
+	case afterRow:
+		w.endTable()
+		w.endStart()
+	case atStart:
+		w.endStart()
 	case inFenceHead:
-		marks := bytes.TrimLeft(w.held, " \t")
-		count, _ := run(marks)
-		if marks[0] == '`' && bytes.IndexByte(marks[count:], '`') >= 0 { // a code span
-			w.asText(w.held)
-			w.text.end()
-			break
-		}
-		w.fence.mark, w.fence.count = marks[0], count
-		w.paint(dim, string(w.held))
-		next = inCode
+		next = w.endFenceHead()
 	case inCode:
-		line := bytes.TrimSpace(w.held)
-		if count, _ := run(line); count == len(line) && count >= w.fence.count && line[0] == w.fence.mark {
-			w.paint(dim, string(w.held))
-			break
-		}
-		w.paint(code, string(w.held))
-		next = inCode
+		next = w.endCode()
 	case inRow:
 		w.table = append(w.table, bytes.Clone(w.held))
 		w.size += len(w.held)
@@ -279,6 +261,46 @@ func (w *Writer) end(by ending) {
 		w.buf.WriteByte('\n')
 	}
 	w.held, w.state = w.held[:0], next
+}
+
+// endStart writes a line that has ended before start could determine its form.
+func (w *Writer) endStart() {
+	line := bytes.TrimSpace(w.held)
+	if len(line) == 0 {
+		return
+	}
+	if isRule(line) {
+		w.paint(dim, "────────────────")
+		return
+	}
+	w.asText(w.held)
+	w.text.end()
+}
+
+// endFenceHead begins a block of code, and returns the state of the next line. A line with a code span of three marks begins none.
+func (w *Writer) endFenceHead() state {
+	marks := bytes.TrimLeft(w.held, " \t")
+	count, _ := run(marks)
+	if marks[0] == '`' && bytes.IndexByte(marks[count:], '`') >= 0 {
+		w.asText(w.held)
+		w.text.end()
+		return atStart
+	}
+	w.fence.mark, w.fence.count = marks[0], count
+	w.paint(dim, string(w.held))
+	return inCode
+}
+
+// endCode writes a line of a block of code or the line that ends the block, and returns the state of the next line.
+func (w *Writer) endCode() state {
+	line := bytes.TrimSpace(w.held)
+	count, _ := run(line)
+	if count == len(line) && count >= w.fence.count && line[0] == w.fence.mark {
+		w.paint(dim, string(w.held))
+		return atStart
+	}
+	w.paint(code, string(w.held))
+	return inCode
 }
 
 // isRule reports whether a line is a horizontal rule.

@@ -2,6 +2,7 @@ package markdown
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,25 +26,7 @@ func (w *Writer) endTable() {
 		}
 		return
 	}
-	texts := make([][]string, 0, len(rows)-1)
-	widths := make([]int, len(align))
-	for i, row := range rows {
-		if i == 1 {
-			continue
-		}
-		var line []string
-		for j, cell := range cells(row) {
-			if j == len(align) {
-				break
-			}
-			var out bytes.Buffer
-			t := inline{out: &out, colour: w.colour}
-			t.line(cell)
-			line = append(line, out.String())
-			widths[j] = max(widths[j], width(out.String()))
-		}
-		texts = append(texts, line)
-	}
+	texts, widths := w.render(slices.Delete(rows, 1, 2), len(align))
 	for i, line := range texts {
 		if i == 0 {
 			w.text.startStyle(bold)
@@ -60,6 +43,24 @@ func (w *Writer) endTable() {
 		}
 		w.endRow(i, len(texts))
 	}
+}
+
+// render returns the rendered cells of the rows, at most columns of each, and the greatest width of each column.
+func (w *Writer) render(rows [][]byte, columns int) (texts [][]string, widths []int) {
+	texts, widths = make([][]string, len(rows)), make([]int, columns)
+	for i, row := range rows {
+		for j, cell := range cells(row) {
+			if j == columns {
+				break
+			}
+			var out bytes.Buffer
+			t := inline{out: &out, colour: w.colour}
+			t.line(cell)
+			texts[i] = append(texts[i], out.String())
+			widths[j] = max(widths[j], width(out.String()))
+		}
+	}
+	return texts, widths
 }
 
 // endRow writes the line end of row i of n. The line end of the last row is written by end, or with the next line.
@@ -120,7 +121,8 @@ func alignments(row [][]byte) []alignment {
 		}
 		a := alignLeft
 		if c[len(c)-1] == ':' {
-			if a = alignRight; c[0] == ':' {
+			a = alignRight
+			if c[0] == ':' {
 				a = alignCentre
 			}
 		}
@@ -159,7 +161,7 @@ func width(s string) int {
 		r, size := utf8.DecodeRuneInString(s)
 		s = s[size:]
 		switch {
-		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf): // in the column of the character before it
 		case r >= 0x1100 && (unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r <= 0x303F || r >= 0xFF01 && r <= 0xFF60 || r >= 0x1F300 && r <= 0x1FAFF):
 			n += 2
 		default:

@@ -125,7 +125,7 @@ type Provider struct {
 	opts       Options
 	algorithms []jose.SignatureAlgorithm
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below, up to closed
 	keys    []jose.JSONWebKey
 	fetched time.Time          // start of the last successful fetch; zero: there are no keys
 	tried   time.Time          // start of the last fetch
@@ -288,7 +288,7 @@ func (p *Provider) verify(ctx context.Context, signed *jose.JSONWebSignature) er
 			}
 		}
 		if len(keys) > 0 && head.KeyID != "" {
-			break
+			break // the issuer publishes the key with this id, and the signature is wrong
 		}
 	}
 	if head.KeyID == "" {
@@ -318,20 +318,20 @@ const (
 func (p *Provider) keysOf(ctx context.Context, id string, alg jose.SignatureAlgorithm, when fetchTime) ([]jose.JSONWebKey, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now, wait := p.opts.Now(), refreshEvery
-	if when == atOnce || p.fetched.IsZero() {
-		when, wait = atOnce, unknownEvery
-	}
+	now := p.opts.Now()
 	age := now.Sub(p.fetched)
+	var err error
 	switch {
-	case when == atOnce || age >= keysHoldUntil:
-		if err := p.refresh(ctx, wait); err != nil {
-			return nil, err
-		}
+	case when == atOnce || p.fetched.IsZero():
+		err = p.refresh(ctx, unknownEvery)
+	case age >= keysHoldUntil:
+		err = p.refresh(ctx, refreshEvery)
 	case age >= refreshAfter:
-		p.start(wait)
+		p.start(refreshEvery)
 	}
 	switch {
+	case err != nil:
+		return nil, err
 	case p.fetched.IsZero():
 		return nil, &Error{Unavailable, "the issuer's keys could not be fetched", p.failure}
 	case now.Sub(p.fetched) >= keysHoldUntil:

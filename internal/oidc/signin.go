@@ -107,28 +107,32 @@ func (p *Provider) Exchange(ctx context.Context, c *Client, l *Login, code strin
 // metadata returns the discovery document. It fetches the document again after an hour, and for 10 s after a failed fetch it returns the
 // error of that fetch.
 func (p *Provider) metadata(ctx context.Context) (*Metadata, error) {
+	unavailable := func(err error) (*Metadata, error) {
+		return nil, &Error{Unavailable, "the issuer's discovery document could not be fetched", err}
+	}
 	select {
 	case p.discovering <- struct{}{}:
 		defer func() { <-p.discovering }()
 	case <-ctx.Done():
-		return nil, &Error{Unavailable, "the issuer's discovery document could not be fetched", ctx.Err()}
+		return unavailable(ctx.Err())
 	}
-	now := p.opts.Now()
-	if d := &p.discovered; d.meta == nil || now.Sub(d.at) >= metadataHolds {
-		if d.err != nil && now.Sub(d.tried) < unknownEvery {
-			return nil, &Error{Unavailable, "the issuer's discovery document could not be fetched", d.err}
-		}
-		// Other sign-ins wait for this fetch: it must not end with the current one.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
-		defer cancel()
-		m, err := p.Discover(ctx)
-		d.tried, d.err = p.opts.Now(), err
-		if err != nil {
-			return nil, &Error{Unavailable, "the issuer's discovery document could not be fetched", err}
-		}
-		d.meta, d.at = m, now
+	now, d := p.opts.Now(), &p.discovered
+	if d.meta != nil && now.Sub(d.at) < metadataHolds {
+		return d.meta, nil
 	}
-	return p.discovered.meta, nil
+	if d.err != nil && now.Sub(d.tried) < unknownEvery {
+		return unavailable(d.err)
+	}
+	// Other sign-ins wait for this fetch: it must not end with the current one.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
+	defer cancel()
+	m, err := p.Discover(ctx)
+	d.tried, d.err = p.opts.Now(), err
+	if err != nil {
+		return unavailable(err)
+	}
+	d.meta, d.at = m, now
+	return m, nil
 }
 
 // discovery is the last discovery document that was fetched, and the last attempt to fetch one.

@@ -12,17 +12,19 @@ import (
 	"time"
 )
 
-// kinds are the known lines, by prefix. If text is true, the rest of the line is an error text of the operating system and is logged too.
+// kinds are the known lines, by prefix.
 var kinds = []struct {
 	prefix, name string
 	level        slog.Level
-	text         bool
+	logRest      bool // the rest of the line is an error text of the operating system, and is logged, too
 }{
-	{"http: Accept error: ", "connections cannot be accepted", slog.LevelError, true},
-	{"http: panic serving ", "a handler panicked", slog.LevelError, false},
-	{"Unsolicited response ", "a server sent an unsolicited response", slog.LevelWarn, false},
-	{"http: TLS handshake error ", "a TLS handshake failed", slog.LevelDebug, false},
+	{"http: Accept error: ", "connections cannot be accepted", slog.LevelError, withRest},
+	{"http: panic serving ", "a handler panicked", slog.LevelError, kindOnly},
+	{"Unsolicited response ", "a server sent an unsolicited response", slog.LevelWarn, kindOnly},
+	{"http: TLS handshake error ", "a TLS handshake failed", slog.LevelDebug, kindOnly},
 }
+
+const withRest, kindOnly = true, false
 
 // interval is the time within which at most one line of each kind is logged.
 const interval = 10 * time.Second
@@ -60,13 +62,13 @@ func (w *writer) Write(b []byte) (int, error) {
 	for _, k := range kinds {
 		if _, rest, ok := strings.Cut(line, k.prefix); ok { // package log may put the time before the prefix
 			name, level = k.name, k.level
-			if k.text {
+			if k.logRest {
 				attrs = append(attrs, slog.String("error", strings.TrimSpace(rest)))
 			}
 			break
 		}
 	}
-	if more, ok := w.due(name); ok {
+	if more, ok := w.admit(name); ok {
 		if more > 0 {
 			attrs = append(attrs, slog.Int("more", more))
 		}
@@ -75,8 +77,8 @@ func (w *writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// due reports whether a line of the kind is to be logged now, and the number of lines suppressed since the last one. It counts the line.
-func (w *writer) due(kind string) (more int, ok bool) {
+// admit counts a line of the kind. If the line is to be logged now, ok is true and more is the number of lines suppressed since the last one.
+func (w *writer) admit(kind string) (more int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()

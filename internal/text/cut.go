@@ -14,14 +14,14 @@ func Cut[T ~string | ~[]byte](s T, n int) T {
 	if len(s) <= n {
 		return s
 	}
-	for k := n; k > n-utf8.UTFMax && k >= 0; k-- {
-		if utf8.RuneStart(s[k]) {
-			rest := string(s[k:min(len(s), k+utf8.UTFMax)])
-			if _, size := utf8.DecodeRuneInString(rest); k+size > n || !utf8.FullRuneInString(rest) {
-				return s[:k]
-			}
-			break
-		}
+	start := n // the beginning of the character that contains s[n]
+	for start > max(0, n-utf8.UTFMax+1) && !utf8.RuneStart(s[start]) {
+		start--
+	}
+	character := string(s[start:min(len(s), start+utf8.UTFMax)])
+	_, size := utf8.DecodeRuneInString(character)
+	if utf8.RuneStart(s[start]) && (start+size > n || !utf8.FullRuneInString(character)) {
+		return s[:start]
 	}
 	return s[:n]
 }

@@ -11,10 +11,10 @@ func Nearest(s string, words []string) string {
 	if len(s) > maxBytes {
 		return ""
 	}
-	best, least := "", len(s)/3+1
+	best, below := "", len(s)/3+2
 	for _, w := range words {
-		if d := Distance(strings.ToLower(s), strings.ToLower(w)); d <= least && (best == "" || d < least) && d < len(w) {
-			best, least = w, d
+		if d := Distance(strings.ToLower(s), strings.ToLower(w)); d < below && d < len(w) {
+			best, below = w, d
 		}
 	}
 	return best

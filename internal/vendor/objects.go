@@ -284,10 +284,11 @@ func (f *finder) member(o *object, key, v []byte, at path) {
 	var buf [maxName]byte
 	name := string(appendName(buf[:0], key))
 	eventOfItem := f.answer && (name == "RESPONSE" || name == "ITEM") // an event of a stream with the answer or an item
+	hasData := v[0] == '{' && data[name] && !eventOfItem
+	isSources := !f.answer && (name == "ANNOTATIONS" || name == "CITATIONS") // of a text
+	isTools := f.answer && name == "TOOLS"                                   // those of the request
 	switch {
-	case v[0] == '{' && data[name] && !eventOfItem,
-		!f.answer && (name == "ANNOTATIONS" || name == "CITATIONS"), // the sources of a text
-		f.answer && name == "TOOLS":
+	case hasData, isSources, isTools:
 		return
 	}
 	row := members[name]

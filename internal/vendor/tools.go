@@ -57,7 +57,7 @@ func Withhold(body []byte, list []string) Withheld {
 	if rawjson.Kind(top) != '{' {
 		return out
 	}
-	w.tools(get(top, "tools")) // collects the names of removed tools, which blocks before and after the tools refer to
+	w.editTools(get(top, "tools")) // collects the names of removed tools, which blocks before and after the tools refer to
 	edited := rawjson.AppendEdited(nil, top, func(name string, v []byte) ([]byte, []byte, bool) {
 		w.inTopTools = name == "tools" && v[0] == '['
 		switch {
@@ -65,13 +65,13 @@ func Withhold(body []byte, list []string) Withheld {
 			w.remove(name)
 			return nil, v, false
 		case w.inTopTools:
-			kept, changed := w.tools(v)
+			kept, changed := w.editTools(v)
 			w.toolsLeft = kept[rawjson.SkipSpace(kept, 1)] != ']'
 			return nil, kept, !changed || w.toolsLeft
 		case data[fold(name)] && v[0] == '{':
 			return nil, v, true
 		}
-		kept, _ := w.value(v)
+		kept, _ := w.editValue(v)
 		return nil, kept, true
 	}, nil)
 	if len(w.removed) == 0 {
@@ -111,15 +111,15 @@ func (w *withholder) needs(typ string) bool {
 	return (typ != "mcp" || !w.inTopTools) && !unrestricted[fold(ToolName(typ))] && !AllowsTool(w.list, typ)
 }
 
-// declares reports whether an object declares a tool that must be removed, and records its type.
-func (w *withholder) declares(tool []byte) bool {
+// refuse returns true if an object declares a tool that must be removed, and records the type of the tool.
+func (w *withholder) refuse(tool []byte) bool {
 	if rawjson.Kind(tool) != '{' {
 		return false
 	}
 	typ := text(tool, "type")
 	switch typ {
 	case "tool_definition": // the definition of a tool that the client adds
-		return w.declares(get(tool, "definition"))
+		return w.refuse(get(tool, "definition"))
 	case "tool_reference": // refers to a tool that the request declares
 		return w.names[text(tool, "name")] != ""
 	}
@@ -133,22 +133,22 @@ func (w *withholder) declares(tool []byte) bool {
 	return true
 }
 
-// value removes from v, at any depth, the declarations of vendor tools that the list does not allow, and reports whether it removed any.
-func (w *withholder) value(v []byte) (out []byte, changed bool) {
-	switch rawjson.Kind(v) {
-	case '[':
-		return filter(v, w.block)
-	case '{':
-	default:
+// editValue removes from v, at any depth, the declarations of vendor tools that the list does not allow, and reports whether it removed any.
+func (w *withholder) editValue(v []byte) (out []byte, changed bool) {
+	kind := rawjson.Kind(v)
+	if kind == '[' {
+		return filter(v, w.editBlock)
+	}
+	if kind != '{' {
 		return v, false
 	}
 	out = rawjson.AppendEdited(nil, v, func(name string, v []byte) ([]byte, []byte, bool) {
 		if data[fold(name)] && v[0] == '{' {
 			return nil, v, true
 		}
-		remove := w.value
+		remove := w.editValue
 		if name == "tools" && v[0] == '[' {
-			remove = w.tools
+			remove = w.editTools
 		}
 		kept, edited := remove(v)
 		changed = changed || edited
@@ -183,29 +183,29 @@ func filter(v []byte, edit func(el []byte) (kept []byte, changed bool)) (out []b
 	return append(out, ']'), true
 }
 
-// tools removes the tools that are not allowed from a list of tools.
-func (w *withholder) tools(v []byte) (out []byte, changed bool) { return filter(v, w.tool) }
+// editTools removes the tools that are not allowed from a list of tools.
+func (w *withholder) editTools(v []byte) (out []byte, changed bool) { return filter(v, w.editTool) }
 
-// block returns an element of another array without the vendor tools in it; nil for a tool_addition or tool_removal of such a tool.
-func (w *withholder) block(el []byte) (kept []byte, changed bool) {
-	kept, changed = w.value(el)
-	if w.declares(get(el, "tool")) {
+// editBlock returns an element of another array without the vendor tools in it; nil for a tool_addition or tool_removal of such a tool.
+func (w *withholder) editBlock(el []byte) (kept []byte, changed bool) {
+	kept, changed = w.editValue(el)
+	if w.refuse(get(el, "tool")) {
 		return nil, true
 	}
 	return kept, changed
 }
 
-// tool returns an element of a list of tools, or nil if it is not allowed. For Gemini, whose elements have several tools as members, kept is
+// editTool returns an element of a list of tools, or nil if it is not allowed. For Gemini, whose elements have several tools as members, kept is
 // the element without the members that are not allowed.
-func (w *withholder) tool(el []byte) (kept []byte, changed bool) {
+func (w *withholder) editTool(el []byte) (kept []byte, changed bool) {
 	if rawjson.Kind(el) != '{' {
 		return el, false
 	}
 	if text(el, "type") != "" {
-		if w.declares(el) {
+		if w.refuse(el) {
 			return nil, true
 		}
-		return w.value(el) // the element is a namespace, which can contain tools
+		return w.editValue(el) // the element is a namespace, which can contain tools
 	}
 	if text(el, "name") != "" { // a tool that the client executes
 		return el, false
@@ -239,10 +239,13 @@ func (w *withholder) forced(body []byte) string {
 	if w.seen[typ] {
 		return typ
 	}
-	switch { // the choice requires any tool, and none of those that it permits is left
-	case (rawjson.Text(choice) == "required" || typ == "any") && !w.toolsLeft,
-		mode == "required" && len(get(choice, "tools")) > 0 && !w.leaves(get(choice, "tools")),
-		text(get(get(body, "toolConfig", "tool_config"), "functionCallingConfig", "function_calling_config"), "mode") == "ANY" && !declaresFunctions(body):
+	listed := get(choice, "tools")
+	gemini := get(get(body, "toolConfig", "tool_config"), "functionCallingConfig", "function_calling_config")
+	anyOfAll := rawjson.Text(choice) == "required" || typ == "any"
+	anyOfListed := mode == "required" && len(listed) > 0
+	anyFunction := text(gemini, "mode") == "ANY"
+	// The choice requires any tool, and none of those that it permits is left.
+	if anyOfAll && !w.toolsLeft || anyOfListed && !w.leaves(listed) || anyFunction && !declaresFunctions(body) {
 		return w.removed[0]
 	}
 	return ""

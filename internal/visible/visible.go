@@ -65,17 +65,17 @@ func (t *Text) blank(s string) string {
 
 // join returns the visible white space in place of a removed call.
 func (t *Text) join() string {
-	end := strings.LastIndexByte(t.after, '\n') + 1
 	before, after := strings.Count(t.before, "\n"), strings.Count(t.after, "\n")
+	indentation := t.after[strings.LastIndexByte(t.after, '\n')+1:] // of the text after the call, if after is not 0
 	switch {
-	case !t.begun && after > 0:
-		return t.after[end:]
-	case !t.begun:
+	case !t.begun && after == 0:
 		return ""
+	case !t.begun:
+		return indentation
 	case after > 0 && after >= before:
 		return t.after
-	case before > 0 && after > 0:
-		return t.before[:strings.LastIndexByte(t.before, '\n')+1] + t.after[end:]
+	case after > 0: // more line ends precede the call
+		return t.before[:strings.LastIndexByte(t.before, '\n')+1] + indentation
 	case t.before != "":
 		return t.before
 	}

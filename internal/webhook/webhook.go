@@ -174,13 +174,12 @@ func (n *Notifier) send(ctx context.Context, one *notice) (result string, again 
 		return err.Error(), true // contains no URL: see egress.Error
 	}
 	_ = resp.Body.Close() // the body is not read
-	switch code := resp.StatusCode; {
-	case code >= 200 && code < 300:
+	code := resp.StatusCode
+	if code >= 200 && code < 300 {
 		return "", false
-	default:
-		again = code >= 500 || code == http.StatusRequestTimeout || code == http.StatusTooEarly || code == http.StatusTooManyRequests
-		return "status " + strconv.Itoa(code), again
 	}
+	again = code >= 500 || code == http.StatusRequestTimeout || code == http.StatusTooEarly || code == http.StatusTooManyRequests
+	return "status " + strconv.Itoa(code), again
 }
 
 // sign returns the HMAC-SHA256 of id, timestamp and body with dots between them.

@@ -14,18 +14,19 @@ import (
 // Append appends a node as JSON, with the members in order. Numbers are unchanged if they are valid JSON, and dates are strings. It
 // returns an error, such as that of an alias or of a node that is nested deeper than depth, together with the line of the error.
 func Append(dst []byte, n *yaml.Node, depth int) (text []byte, line int, err error) {
-	switch {
-	case depth == 0:
+	if depth == 0 {
 		return nil, n.Line, errors.New("it is nested too deeply")
-	case n.Kind == yaml.MappingNode:
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
 		dst = append(dst, '{')
 		seen := map[string]bool{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
+		for i := 0; i+1 < len(n.Content); i += 2 { // keys and values in turn
 			k := n.Content[i]
-			switch {
-			case k.Kind != yaml.ScalarNode || k.Tag == "!!merge":
+			if k.Kind != yaml.ScalarNode || k.Tag == "!!merge" {
 				return nil, k.Line, errors.New("a key is a plain word")
-			case seen[k.Value]:
+			}
+			if seen[k.Value] {
 				return nil, k.Line, fmt.Errorf("%.100q stands twice", k.Value)
 			}
 			seen[k.Value] = true
@@ -37,7 +38,7 @@ func Append(dst []byte, n *yaml.Node, depth int) (text []byte, line int, err err
 			}
 		}
 		return append(dst, '}'), 0, nil
-	case n.Kind == yaml.SequenceNode:
+	case yaml.SequenceNode:
 		dst = append(dst, '[')
 		for i, item := range n.Content {
 			if i > 0 {
@@ -48,24 +49,30 @@ func Append(dst []byte, n *yaml.Node, depth int) (text []byte, line int, err err
 			}
 		}
 		return append(dst, ']'), 0, nil
-	case n.Kind != yaml.ScalarNode:
-		return nil, n.Line, errors.New("anchors and aliases are not read here")
+	case yaml.ScalarNode:
+		b, ok := scalar(n)
+		if !ok {
+			return nil, n.Line, fmt.Errorf("%.100q is not a value that JSON has", n.Value)
+		}
+		return append(dst, b...), 0, nil
+	}
+	return nil, n.Line, errors.New("anchors and aliases are not read here")
+}
+
+// scalar returns the JSON of a scalar. ok is false if JSON has no such value.
+func scalar(n *yaml.Node) (text []byte, ok bool) {
+	tag := n.ShortTag()
+	if (tag == "!!int" || tag == "!!float") && json.Valid([]byte(n.Value)) {
+		return []byte(n.Value), true
 	}
 	var v any = n.Value
-	switch n.ShortTag() {
+	var err error
+	switch tag {
 	case "!!null":
 		v = nil
-	case "!!int", "!!float":
-		if json.Valid([]byte(n.Value)) {
-			return append(dst, n.Value...), 0, nil
-		}
-		fallthrough
-	case "!!bool":
+	case "!!int", "!!float", "!!bool":
 		err = n.Decode(&v)
 	}
-	b, bad := rawjson.Marshal(v)
-	if err != nil || bad != nil {
-		return nil, n.Line, fmt.Errorf("%.100q is not a value that JSON has", n.Value)
-	}
-	return append(dst, b...), 0, nil
+	text, bad := rawjson.Marshal(v)
+	return text, err == nil && bad == nil
 }

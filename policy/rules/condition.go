@@ -135,8 +135,8 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return c.Run.Labels, true
 	case "used":
 		used := map[string]int{}
-		for i := range c.Used {
-			used[c.Used[i].Name] = c.Used[i].Calls
+		for _, u := range c.Used {
+			used[u.Name] = u.Calls
 		}
 		return used, true
 	}

@@ -3,7 +3,6 @@ package rules
 import (
 	"bytes"
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 
@@ -19,11 +18,7 @@ func decode(object []byte) (map[string]any, error) {
 	if err := rawjson.Check(object, rawjson.Limits{}); err != nil {
 		return nil, err
 	}
-	i := rawjson.SkipSpace(object, 0)
-	if object[i] != '{' {
-		return nil, errors.New("not an object")
-	}
-	m, ok := value(object[i:]).(map[string]any)
+	m, ok := value(object).(map[string]any)
 	if !ok {
 		return nil, errors.New("not an object")
 	}
@@ -67,10 +62,15 @@ func unquote(raw []byte) string {
 // number converts a JSON number by its value, regardless of its notation: 1e2 and 100.0 are the int 100, and 9007199254740993.0 is exact,
 // although no double is. A fraction that no double represents exactly in its shortest decimal form is an error value.
 func number(text string) any {
-	digits, exponent, negative, ok := decimal(text)
-	if ok && exponent >= 0 && len(digits)+exponent <= maxInt64Digits {
-		whole := digits + strings.Repeat("0", exponent)
-		if negative {
+	d, ok := parseDecimal(text)
+	if ok && d.exponent < 0 {
+		f, err := strconv.ParseFloat(text, 64)
+		if short, ok := parseDecimal(strconv.FormatFloat(f, 'e', -1, 64)); err == nil && ok && short == d {
+			return f
+		}
+	} else if ok && len(d.digits)+d.exponent <= maxInt64Digits {
+		whole := d.digits + strings.Repeat("0", d.exponent)
+		if d.negative {
 			whole = "-" + whole
 		}
 		if n, err := strconv.ParseInt(whole, 10, 64); err == nil {
@@ -80,34 +80,36 @@ func number(text string) any {
 			return n
 		}
 	}
-	if f, err := strconv.ParseFloat(text, 64); err == nil && ok && exponent < 0 {
-		if short, e, _, same := decimal(strconv.FormatFloat(f, 'e', -1, 64)); same && short == digits && e == exponent {
-			return f
-		}
-	}
 	return types.NewErr("a number does not fit into 64 bits")
 }
 
 const maxInt64Digits = 20
 
-// decimal splits a JSON number into its digits, without zeros at either end, and the power of ten by which to multiply them. ok is false if
-// the exponent does not fit into 32 bits. The digits of zero are "0".
-func decimal(text string) (digits string, exponent int, negative, ok bool) {
-	text, negative = strings.CutPrefix(text, "-")
+// A decimal is the number digits·10^exponent, with its sign. digits has no zeros at either end; that of zero is "0".
+type decimal struct {
+	negative bool
+	digits   string
+	exponent int
+}
+
+// parseDecimal parses a JSON number. ok is false if the exponent does not fit into 32 bits.
+func parseDecimal(text string) (d decimal, ok bool) {
+	text, d.negative = strings.CutPrefix(text, "-")
 	mantissa := text
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
-		var err error
-		if exponent, err = strconv.Atoi(text[i+1:]); err != nil || exponent > math.MaxInt32 || exponent < math.MinInt32 {
-			return "", 0, negative, false
+		n, err := strconv.ParseInt(text[i+1:], 10, 32)
+		if err != nil {
+			return d, false
 		}
-		mantissa = text[:i]
+		mantissa, d.exponent = text[:i], int(n)
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits = strings.TrimLeft(whole+fraction, "0")
-	exponent -= len(fraction)
-	short := strings.TrimRight(digits, "0")
-	if short == "" {
-		return "0", 0, negative, true
+	digits := strings.TrimLeft(whole+fraction, "0")
+	d.digits = strings.TrimRight(digits, "0")
+	if d.digits == "" {
+		d.digits, d.exponent = "0", 0
+		return d, true
 	}
-	return short, exponent + len(digits) - len(short), negative, true
+	d.exponent += len(digits) - len(d.digits) - len(fraction)
+	return d, true
 }

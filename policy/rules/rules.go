@@ -130,48 +130,46 @@ func New(list []Rule, opts *Options) (*Policy, error) {
 
 // check validates all fields except the condition.
 func (r *rule) check() (bad Problems) {
-	if r.Name == "" {
-		bad = append(bad, Problem{Field: "name", Message: "a rule has a name"})
+	add := func(field, format string, args ...any) {
+		bad = append(bad, Problem{Field: field, Message: fmt.Sprintf(format, args...)})
 	}
-	switch r.Effect {
-	case "", "read_only", "idempotent", "writes":
-	default:
-		bad = append(bad, Problem{Field: "effect", Message: "an effect is read_only, idempotent or writes"})
+	if r.Name == "" {
+		add("name", "a rule has a name")
+	}
+	if !slices.Contains([]string{"", "read_only", "idempotent", "writes"}, r.Effect) {
+		add("effect", "an effect is read_only, idempotent or writes")
 	}
 	if len(r.Tool) > maxPatternBytes {
-		bad = append(bad, Problem{Field: "tool", Message: fmt.Sprintf("the pattern is longer than %d bytes", maxPatternBytes)})
+		add("tool", "the pattern is longer than %d bytes", maxPatternBytes)
 	}
 	if len(r.Principal) > maxPatternBytes {
-		bad = append(bad, Problem{Field: "principal", Message: fmt.Sprintf("the pattern is longer than %d bytes", maxPatternBytes)})
+		add("principal", "the pattern is longer than %d bytes", maxPatternBytes)
 	}
 	if len(r.When) > maxWhenBytes {
-		bad = append(bad, Problem{Field: "when", Message: fmt.Sprintf("the condition is longer than %d bytes", maxWhenBytes)})
+		add("when", "the condition is longer than %d bytes", maxWhenBytes)
 	}
 	return bad
 }
 
+// rank returns d as a number, and that of Deny for an unknown decision.
 func rank(d lathe.Decision) int {
-	switch d {
-	case lathe.Allow:
-		return 2
-	case lathe.Ask:
-		return 1
-	default:
-		return 0
+	if d > lathe.Allow {
+		return int(lathe.Deny)
 	}
+	return int(d)
 }
 
 // Tool returns the least strict verdict that a call of the tool could get in this run. It returns Deny only if every call would be denied.
 func (p *Policy) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	var some *rule // the least strict rule so far whose condition may match a call
 	for _, r := range p.rules {
-		switch {
-		case r.misfit(run, spec) != "":
-		case r.when == nil:
-			return r.verdict() // the rules that follow are less strict and do not take precedence
-		default:
-			some = r
+		if r.misfit(run, spec) != "" {
+			continue
 		}
+		if r.when == nil {
+			return r.verdict() // the rules that follow are less strict and do not take precedence
+		}
+		some = r
 	}
 	v := p.fallback(func(o lathe.Policy) lathe.Verdict { return o.Tool(run, spec) })
 	if some != nil && rank(some.Decision) > rank(v.Decision) {

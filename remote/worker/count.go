@@ -18,22 +18,22 @@ func (w *Worker) Count() Count {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.count
-	c.Connected, c.InFlight = w.now != nil, len(w.held)
+	c.Connected, c.InFlight = w.session != nil, len(w.held)
 	if c.Connected && !w.draining {
 		c.Credit = w.opts.Concurrency
 	}
 	return c
 }
 
-// notRun counts a call that is returned without execution.
-func (w *Worker) notRun() {
+// countNotRun counts a call that is returned without execution.
+func (w *Worker) countNotRun() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count.NotRun++
 }
 
-// finished counts a call whose result the gateway has accepted or refused. The caller holds the lock.
-func (w *Worker) finished(result *workers.Frame, accepted bool) {
+// countResult counts a call whose result the gateway has accepted or refused. The caller holds the lock.
+func (w *Worker) countResult(result *workers.Frame, accepted bool) {
 	switch {
 	case !accepted:
 		w.count.Late++

@@ -48,10 +48,10 @@ func (w *Worker) start(ctx context.Context, f *workers.Frame, left time.Duration
 		}
 		w.mu.Lock()
 		j.result = result
-		now := w.now
+		s := w.session
 		w.mu.Unlock()
-		if now != nil {
-			now.write(result)
+		if s != nil {
+			s.write(result)
 		}
 		w.reportCall(f.Invoke.Tool, result, time.Since(began))
 	})
@@ -96,7 +96,7 @@ func (w *Worker) finish(ref workers.Ref, accepted bool) {
 	if j == nil || j.result == nil {
 		return
 	}
-	w.finished(j.result, accepted)
+	w.countResult(j.result, accepted)
 	delete(w.held, ref)
 	if len(w.held) == 0 {
 		select {

@@ -29,7 +29,8 @@ const (
 	maxOutbox = 2 * workers.MaxHeld
 )
 
-// A session is one connection of a worker to a gateway.
+// A session is one connection of a worker to a gateway. The goroutine of serve reads its frames; the others send some through write and
+// some through the outbox.
 type session struct {
 	w        *Worker
 	ws       *websocket.Conn
@@ -72,8 +73,8 @@ func (s *session) serve(ctx context.Context) error {
 	beating.Go(func() { s.sendPosts(renewals) })
 	err = s.listen(ctx)
 	s.w.mu.Lock()
-	if s.w.now == s {
-		s.w.now = nil
+	if s.w.session == s {
+		s.w.session = nil
 	}
 	s.w.mu.Unlock()
 	stop()
@@ -192,7 +193,7 @@ func (s *session) greet(ctx context.Context) error {
 	s.lease = min(max(time.Duration(f.LeaseMS)*time.Millisecond, minLease), maxLease)
 	s.welcomed = true
 	w.mu.Lock()
-	w.now = s
+	w.session = s
 	w.count.Connects++
 	var again []*workers.Frame
 	for _, j := range w.held {
@@ -259,17 +260,22 @@ func sameTool(a, b remote.Tool) bool { return a.Definition() == b.Definition() }
 
 // execute starts a call. If the call is too late or the worker has no capacity, it reports that the call was not run.
 func (s *session) execute(ctx context.Context, f *workers.Frame) {
-	now := s.gatewayNow()
-	left := time.Duration(0)
-	if f.Invoke != nil {
-		left = time.Duration(f.Invoke.DeadlineMS)*time.Millisecond - now
-	}
-	// If this process was suspended for longer than its lease, another worker may have the call by now.
-	stale := now-time.Duration(f.AtMS)*time.Millisecond > s.lease
-	if f.Invoke == nil || f.Key == "" || stale || left <= 0 || !s.w.start(ctx, f, left) {
-		s.w.notRun()
-		s.post(&workers.Frame{Type: workers.Error, Ref: f.Ref, Code: lathe.CodeUnavailable, NotRun: true})
+	if left := s.timeLeft(f); left > 0 && s.w.start(ctx, f, left) {
+		s.post(&workers.Frame{Type: workers.Started, Ref: f.Ref})
 		return
 	}
-	s.post(&workers.Frame{Type: workers.Started, Ref: f.Ref})
+	s.w.countNotRun()
+	s.post(&workers.Frame{Type: workers.Error, Ref: f.Ref, Code: lathe.CodeUnavailable, NotRun: true})
+}
+
+// timeLeft returns the time until the deadline of a call; 0 or less: the call must not be started.
+func (s *session) timeLeft(f *workers.Frame) time.Duration {
+	if f.Invoke == nil || f.Key == "" {
+		return 0
+	}
+	now := s.gatewayNow()
+	if now-time.Duration(f.AtMS)*time.Millisecond > s.lease {
+		return 0 // this process was suspended for longer than its lease: another worker may have the call by now
+	}
+	return time.Duration(f.Invoke.DeadlineMS)*time.Millisecond - now
 }

@@ -72,14 +72,15 @@ type Worker struct {
 	// instance is a random id that distinguishes this process from others with the same name.
 	instance string
 
-	mu        sync.Mutex
-	held      map[workers.Ref]*job
-	now       *session // nil: not connected
-	draining  bool
-	count     Count         // the fields Connects, OK, Failed, NotRun and Late; the others stay 0
-	empty     chan struct{} // receives a value when held becomes empty; buffers one
-	jobs      sync.WaitGroup
-	reporting sync.Mutex
+	mu       sync.Mutex // guards held, session, draining and count
+	held     map[workers.Ref]*job
+	session  *session // the current connection; nil: not connected
+	draining bool     // no further calls are started
+	count    Count    // the fields Connects, OK, Failed, NotRun and Late; the others stay 0
+
+	empty     chan struct{}  // receives a value when held becomes empty; buffers one
+	jobs      sync.WaitGroup // the goroutines that execute calls
+	reporting sync.Mutex     // held while a function of Options or a sink is called
 }
 
 // New returns a worker. The worker connects when Run is called. runner and opts are required; opts is copied. An error has the code
@@ -111,14 +112,14 @@ func New(runner *tool.Runner, opts *Options) (*Worker, error) {
 		o.Client = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: false, TLSHandshakeTimeout: dialTimeout}}
 	}
 	var err error
-	if w.url, err = address(o); err == nil && !workers.ValidName(o.Name) {
-		err = errors.New("the name is not 1 to 64 of the characters a-z, A-Z, 0-9, _, - and dots")
-	}
-	if err == nil && o.Token.IsZero() {
-		err = errors.New("a token is required: the gateway's configuration has it under workers")
-	}
-	if err != nil {
+	if w.url, err = address(o); err != nil {
 		return nil, lathe.CodeInvalidConfig.Wrap("worker", err)
+	}
+	if !workers.ValidName(o.Name) {
+		return nil, lathe.CodeInvalidConfig.Errorf("worker", "the name is not 1 to 64 of the characters a-z, A-Z, 0-9, _, - and dots")
+	}
+	if o.Token.IsZero() {
+		return nil, lathe.CodeInvalidConfig.Errorf("worker", "a token is required: the gateway's configuration has it under workers")
 	}
 	return w, nil
 }
@@ -169,39 +170,15 @@ func (w *Worker) Offers() []remote.Tool {
 // If that takes longer than Options.Drain, Run cancels the calls that are left and returns after they have returned. Run must be called
 // only once.
 func (w *Worker) Run(ctx context.Context) {
-	hard, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		select {
-		case <-ctx.Done():
-		case <-hard.Done():
-			return
-		}
-		w.drain(hard)
+	drained, stop := context.WithCancel(context.WithoutCancel(ctx)) // done after ctx, when the connection is not needed any more
+	var draining sync.WaitGroup
+	draining.Go(func() {
+		<-ctx.Done()
+		w.drain()
 		stop()
-	}()
-	defer func() { <-drained }()
-	// most keeps the pause below the lease, so that the worker reconnects before its claims expire.
-	wait, most := w.opts.Backoff, w.opts.MaxBackoff
-	for hard.Err() == nil {
-		s := &session{w: w, began: time.Now(), outbox: make(chan *workers.Frame, maxOutbox)}
-		err := s.serve(hard)
-		if hard.Err() != nil {
-			break
-		}
-		if s.welcomed {
-			wait = w.opts.Backoff
-		}
-		if s.lease > 0 {
-			most = min(w.opts.MaxBackoff, s.lease/2)
-		}
-		pause := jitter(min(wait, most))
-		w.reportState(State{Err: err, Retry: pause})
-		_ = reconnect.Wait(hard, pause)
-		wait = min(2*wait, most)
-	}
+	})
+	w.connect(drained)
+	draining.Wait()
 	w.mu.Lock()
 	for _, j := range w.held {
 		j.cancel()
@@ -210,30 +187,46 @@ func (w *Worker) Run(ctx context.Context) {
 	w.jobs.Wait()
 }
 
+// connect serves one connection after the other until ctx is done.
+func (w *Worker) connect(ctx context.Context) {
+	// maxWait keeps the pause below the lease, so that the worker reconnects before its claims expire.
+	wait, maxWait := w.opts.Backoff, w.opts.MaxBackoff
+	for ctx.Err() == nil {
+		s := &session{w: w, began: time.Now(), outbox: make(chan *workers.Frame, maxOutbox)}
+		err := s.serve(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if s.welcomed {
+			wait = w.opts.Backoff
+			maxWait = min(w.opts.MaxBackoff, s.lease/2)
+		}
+		pause := jitter(min(wait, maxWait))
+		w.reportState(State{Err: err, Retry: pause})
+		_ = reconnect.Wait(ctx, pause)
+		wait = min(2*wait, maxWait)
+	}
+}
+
 // drain makes the worker refuse further calls and waits until it has no call, at most Options.Drain.
-func (w *Worker) drain(ctx context.Context) {
+func (w *Worker) drain() {
 	w.mu.Lock()
 	w.draining = true
-	now, left := w.now, len(w.held)
+	s := w.session
 	w.mu.Unlock()
 	if w.opts.Drain < 0 {
 		return
 	}
-	if now != nil {
-		now.write(&workers.Frame{Type: workers.Drain})
+	if s != nil {
+		s.write(&workers.Frame{Type: workers.Drain})
 	}
 	late := time.After(w.opts.Drain)
-	for left > 0 {
+	for len(w.refs()) > 0 {
 		select {
 		case <-w.empty:
 		case <-late:
 			return
-		case <-ctx.Done():
-			return
 		}
-		w.mu.Lock()
-		left = len(w.held)
-		w.mu.Unlock()
 	}
 }
 

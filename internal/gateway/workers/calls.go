@@ -16,8 +16,8 @@ const (
 	maxClaims = 32
 	// maxOutbox bounds the frames that are queued for a worker.
 	maxOutbox = 2 * workers.MaxHeld
-	// maxKeeping bounds the results of one worker that are being stored at the same time.
-	maxKeeping = 64
+	// maxStoring bounds the results of one worker that are being stored at the same time.
+	maxStoring = 64
 	// refusedPause is the time for which a worker gets no calls after it has reported that it did not run a call.
 	refusedPause = time.Second
 	// returnTime is the time limit for returning claimed calls at the end of a connection.
@@ -34,9 +34,9 @@ func (c *conn) nudge() bool {
 	}
 }
 
-// takes wakes the connection to claim a call of that definition, if the worker serves it and has free capacity. It returns whether it did;
-// if the connection has already been woken, it returns false.
-func (c *conn) takes(definition string) bool {
+// wakeFor wakes dispatch to claim a call of that definition, if the worker serves it and has free capacity. It returns whether it did; if
+// dispatch has already been woken, it returns false.
+func (c *conn) wakeFor(definition string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.free() > 0 && slices.Contains(c.serves, definition) && c.nudge()
@@ -69,16 +69,12 @@ func (c *conn) dispatch() {
 		c.mu.Lock()
 		free, serves := min(c.free(), maxClaims), c.serves
 		c.mu.Unlock()
-		got := 0
-		if free > 0 && len(serves) > 0 {
-			got = c.claim(serves, free)
-		}
-		if got == free && got > 0 {
-			continue // there may be more
+		if free > 0 && len(serves) > 0 && c.claim(serves, free) == free {
+			continue // there may be more calls
 		}
 		select {
 		case <-c.kick:
-		case <-time.After(c.handler.opts.Poll):
+		case <-time.After(c.opts.Poll):
 		case <-c.ctx.Done():
 		}
 	}
@@ -97,18 +93,12 @@ func (c *conn) sendCancels() {
 	c.postCancel(refs)
 }
 
-func (c *conn) postCancel(refs []remote.Ref) {
-	for _, r := range refs {
-		c.post(&workers.Frame{Type: workers.Cancel, Ref: workers.Ref{Key: r.Key, Attempt: r.Attempt}})
-	}
-}
-
 // claim claims up to limit calls from the queue and sends them. It returns their number.
 func (c *conn) claim(serves []string, limit int) int {
-	calls, err := c.handler.opts.Queue.ClaimCalls(c.ctx, c.id, serves, c.handler.opts.Lease, limit)
+	calls, err := c.opts.Queue.ClaimCalls(c.ctx, c.id, serves, c.opts.Lease, limit)
 	if err != nil {
 		if c.ctx.Err() == nil {
-			c.log.Warn("calls cannot be claimed for the moment", "worker", c.id, "code", lathe.CodeOf(err))
+			c.opts.Log.Warn("calls cannot be claimed for the moment", "worker", c.id, "code", lathe.CodeOf(err))
 		}
 		return 0
 	}
@@ -132,13 +122,13 @@ func refOf(call *remote.Call) workers.Ref {
 func (c *conn) send(call *remote.Call) {
 	deadline := time.Now().Add(call.Left)
 	ref := refOf(call)
-	if err := c.handler.opts.Queue.StartCall(c.ctx, call.Ref(), c.handler.opts.Lease); err != nil {
+	if err := c.opts.Queue.StartCall(c.ctx, call.Ref(), c.opts.Lease); err != nil {
 		c.forget(ref)
 		switch {
 		case c.ctx.Err() != nil:
-			c.returnCall(call)
+			c.handler.returnCall(c.ctx, call)
 		case !errors.Is(err, lathe.ErrConflict):
-			c.log.Warn("a call cannot be started for the moment", "worker", c.id, "code", lathe.CodeOf(err))
+			c.opts.Log.Warn("a call cannot be started for the moment", "worker", c.id, "code", lathe.CodeOf(err))
 		}
 		return
 	}
@@ -148,10 +138,10 @@ func (c *conn) send(call *remote.Call) {
 }
 
 // returnCall returns a call that was not sent to the queue.
-func (c *conn) returnCall(call *remote.Call) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), returnTime)
+func (h *Handler) returnCall(ctx context.Context, call *remote.Call) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTime)
 	defer cancel()
-	_ = c.handler.opts.Queue.ReturnCall(ctx, call.Ref()) // on failure, the lease expires
+	_ = h.opts.Queue.ReturnCall(ctx, call.Ref()) // on failure, the lease expires
 }
 
 // forget removes the call from those assigned to the worker.
@@ -164,20 +154,11 @@ func (c *conn) forget(ref workers.Ref) {
 // settle stores the result of a call and acknowledges it to the worker. If the store cannot be reached, it closes the connection: the
 // worker reconnects and sends the result again.
 func (c *conn) settle(f *workers.Frame) {
-	queue, ref := c.handler.opts.Queue, c.ref(f.Ref)
-	var err error
-	switch {
-	case f.Type == workers.Error && f.NotRun:
-		err = queue.ReturnCall(c.ctx, ref)
+	err := c.handler.store(c.ctx, c.ref(f.Ref), f)
+	if isNotRun(f) {
 		c.mu.Lock()
 		c.pause = time.Now().Add(refusedPause)
 		c.mu.Unlock()
-	case f.Type == workers.Error:
-		err = queue.FinishCall(c.ctx, ref, &remote.Result{IsError: true, Code: f.Code, Detail: f.Detail})
-	case f.Output == nil:
-		err = queue.FinishCall(c.ctx, ref, &remote.Result{IsError: true, Code: lathe.CodeInvalidOutput})
-	default:
-		err = queue.FinishCall(c.ctx, ref, f.Output)
 	}
 	refused := errors.Is(err, lathe.ErrConflict) || errors.Is(err, lathe.ErrNotFound) || lathe.CodeOf(err) == lathe.CodeInvalidRequest
 	if err != nil && !refused {
@@ -187,10 +168,27 @@ func (c *conn) settle(f *workers.Frame) {
 		return
 	}
 	if refused {
-		c.log.Warn("a result does not count: the call is not this worker's any more", "worker", c.id, "attempt", f.Attempt)
+		c.opts.Log.Warn("a result does not count: the call is not this worker's any more", "worker", c.id, "attempt", f.Attempt)
 	}
 	c.forget(f.Ref)
 	c.handler.settled(c.pool.Name, f, !refused)
 	c.write(&workers.Frame{Type: workers.Ack, Ref: f.Ref, Taken: !refused})
 	c.nudge()
+}
+
+// isNotRun reports whether a frame says that the worker did not run the call.
+func isNotRun(f *workers.Frame) bool { return f.Type == workers.Error && f.NotRun }
+
+// store stores the result that a frame reports, or returns the call to the queue if the worker did not run it.
+func (h *Handler) store(ctx context.Context, ref remote.Ref, f *workers.Frame) error {
+	switch queue := h.opts.Queue; {
+	case isNotRun(f):
+		return queue.ReturnCall(ctx, ref)
+	case f.Type == workers.Error:
+		return queue.FinishCall(ctx, ref, &remote.Result{IsError: true, Code: f.Code, Detail: f.Detail})
+	case f.Output == nil:
+		return queue.FinishCall(ctx, ref, &remote.Result{IsError: true, Code: lathe.CodeInvalidOutput})
+	default:
+		return queue.FinishCall(ctx, ref, f.Output)
+	}
 }

@@ -2,14 +2,18 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire/workers"
+	"github.com/lathe-run/lathe/remote"
 )
 
-// A frameConn sends and receives the frames of one connection.
+// A frameConn sends and receives the frames of one connection. ctx is done when the connection is to end; its cause is the reason. serve
+// sets ws before any other method is called.
 type frameConn struct {
 	began   time.Time
 	timeout time.Duration // for writing one frame
@@ -26,22 +30,37 @@ func newFrameConn(timeout time.Duration) *frameConn {
 	return fc
 }
 
-// closed is the reason for the end of a connection, as an error.
-type closed struct {
+// A closeError is the reason why the gateway ends a connection. It is the cause of the context of the connection.
+type closeError struct {
 	status websocket.StatusCode
 	reason string
 	cut    bool // the worker does not read: no close frame is sent
 }
 
-func (e *closed) Error() string { return e.reason }
+func (e *closeError) Error() string { return e.reason }
+
+// closing returns the reason for an end with a close frame.
+func closing(status websocket.StatusCode, reason string) *closeError {
+	return &closeError{status: status, reason: reason}
+}
+
+// closeWhenDone closes the WebSocket when the connection has ended: with a close frame, unless the connection was cut.
+func (fc *frameConn) closeWhenDone() {
+	<-fc.ctx.Done()
+	var end *closeError
+	if errors.As(context.Cause(fc.ctx), &end) && !end.cut {
+		_ = fc.ws.Close(end.status, text.Cut(end.reason, 120)) // waits briefly for the close frame of the worker
+	}
+	_ = fc.ws.CloseNow()
+}
 
 // end ends the connection with a close frame. Only the first reason is used.
 func (fc *frameConn) end(status websocket.StatusCode, reason string) {
-	fc.cancel(&closed{status: status, reason: reason})
+	fc.cancel(closing(status, reason))
 }
 
 // cut ends the connection without a close frame.
-func (fc *frameConn) cut(reason string) { fc.cancel(&closed{reason: reason, cut: true}) }
+func (fc *frameConn) cut(reason string) { fc.cancel(&closeError{reason: reason, cut: true}) }
 
 // read returns the next frame. It returns an error if none is received within the time, or if the connection ends.
 func (fc *frameConn) read(within time.Duration) (*workers.Frame, error) {
@@ -52,18 +71,33 @@ func (fc *frameConn) read(within time.Duration) (*workers.Frame, error) {
 	case fc.ctx.Err() != nil:
 		return nil, context.Cause(fc.ctx)
 	case ctx.Err() != nil:
-		return nil, &closed{reason: "the worker sent nothing in time", cut: true}
+		return nil, &closeError{reason: "the worker sent nothing in time", cut: true}
 	case err != nil:
 		return nil, err
 	case kind != websocket.MessageText:
-		return nil, &closed{status: websocket.StatusUnsupportedData, reason: "frames are text"}
+		return nil, closing(websocket.StatusUnsupportedData, "frames are text")
 	}
 	f, err := workers.Decode(b)
 	if err != nil {
-		return nil, &closed{status: websocket.StatusInvalidFramePayloadData, reason: err.Error()}
+		return nil, closing(websocket.StatusInvalidFramePayloadData, err.Error())
 	}
 	if f.Type == workers.Tools && len(b) > workers.MaxHello {
-		return nil, &closed{status: websocket.StatusMessageTooBig, reason: "the definitions are too large"}
+		return nil, closing(websocket.StatusMessageTooBig, "the definitions are too large")
+	}
+	return f, nil
+}
+
+// hello receives the first frame.
+func (fc *frameConn) hello(within time.Duration) (*workers.Frame, error) {
+	if fc.ws.Subprotocol() != workers.Protocol {
+		return nil, closing(websocket.StatusPolicyViolation, "the subprotocol has to be "+workers.Protocol)
+	}
+	f, err := fc.read(within)
+	if err != nil {
+		return nil, err
+	}
+	if f.Type != workers.Hello || !workers.ValidName(f.Worker) {
+		return nil, closing(websocket.StatusPolicyViolation, "the first frame is a hello with the name of the worker: 1 to 64 of a-z, A-Z, 0-9, _, - and dots")
 	}
 	return f, nil
 }
@@ -91,6 +125,27 @@ func (fc *frameConn) post(f *workers.Frame) {
 	}
 }
 
+// postCancel queues a cancel frame for each call.
+func (fc *frameConn) postCancel(refs []remote.Ref) {
+	for _, r := range refs {
+		fc.post(&workers.Frame{Type: workers.Cancel, Ref: workers.Ref{Key: r.Key, Attempt: r.Attempt}})
+	}
+}
+
+// beat sends a beat frame at each interval.
+func (fc *frameConn) beat(every time.Duration) {
+	tick := time.Tick(every)
+	for {
+		select {
+		case <-tick:
+			fc.write(&workers.Frame{Type: workers.Beat, AtMS: fc.at()})
+		case <-fc.ctx.Done():
+			return
+		}
+	}
+}
+
+// sendPosts sends the queued frames.
 func (fc *frameConn) sendPosts() {
 	for {
 		select {

@@ -59,7 +59,7 @@ type Handler struct {
 	mu      sync.Mutex
 	pools   *pools
 	conns   map[*conn]struct{}
-	counts  map[string]*observe.WorkerCount // event counts by worker pool
+	counts  map[string]*observe.WorkerCount // event counts of each pool of pools, by name
 	lost    map[string]*lostCalls           // by worker id
 	closing bool
 	serving sync.WaitGroup // connections being served
@@ -70,13 +70,13 @@ func New(opts *Options) (*Handler, error) {
 	if opts == nil || opts.Queue == nil || opts.Registry == nil {
 		return nil, errors.New("a queue and a registry are required")
 	}
-	w := &Handler{opts: *opts, conns: map[*conn]struct{}{}, counts: map[string]*observe.WorkerCount{}, lost: map[string]*lostCalls{}}
-	if err := setting.Check(&w.opts); err != nil {
+	h := &Handler{opts: *opts, conns: map[*conn]struct{}{}, lost: map[string]*lostCalls{}}
+	if err := setting.Check(&h.opts); err != nil {
 		return nil, err
 	}
-	setting.Fill(&w.opts)
-	w.opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
-	return w, w.Reload(opts.Pools)
+	setting.Fill(&h.opts)
+	h.opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
+	return h, h.Reload(opts.Pools)
 }
 
 // CheckPools returns the error that [New] and [Handler.Reload] return for the worker pools.
@@ -87,16 +87,20 @@ func CheckPools(in []Pool) error {
 
 // Reload replaces all worker pools. If it returns an error, none has changed. It disconnects the workers whose pool has changed, which then
 // reconnect.
-func (w *Handler) Reload(in []Pool) error {
+func (h *Handler) Reload(in []Pool) error {
 	next, err := newPools(in)
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.pools = next
-	maps.DeleteFunc(w.counts, func(name string, _ *observe.WorkerCount) bool { return !next.named(name) })
-	for c := range w.conns {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pools = next
+	counts := map[string]*observe.WorkerCount{}
+	for _, p := range next.all {
+		counts[p.Name] = cmp.Or(h.counts[p.Name], &observe.WorkerCount{Pool: p.Name})
+	}
+	h.counts = counts
+	for c := range h.conns {
 		if !next.has(&c.pool) {
 			c.end(websocket.StatusPolicyViolation, "the token has changed")
 		}
@@ -105,22 +109,22 @@ func (w *Handler) Reload(in []Pool) error {
 }
 
 // Authenticate returns the pool whose token the request has, or a problem with status 401.
-func (w *Handler) Authenticate(r *http.Request) (*Pool, *problem.Problem) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.pools.authenticate(r)
+func (h *Handler) Authenticate(r *http.Request) (*Pool, *problem.Problem) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pools.authenticate(r)
 }
 
 // Connect serves the connection of a worker of a pool until it ends. If it returns a problem, nothing was written and the caller must
 // respond with it.
-func (w *Handler) Connect(rw http.ResponseWriter, r *http.Request, pool *Pool) *problem.Problem {
-	c, p := w.admit(pool)
+func (h *Handler) Connect(rw http.ResponseWriter, r *http.Request, pool *Pool) *problem.Problem {
+	c, p := h.admit(pool)
 	if p != nil {
 		return p
 	}
-	defer w.serving.Done()
+	defer h.serving.Done()
 	defer close(c.done)
-	defer w.remove(c)
+	defer h.remove(c)
 	defer c.cancel(nil)
 	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{Subprotocols: []string{workers.Protocol},
 		CompressionMode: websocket.CompressionDisabled, InsecureSkipVerify: true}) // requests with an Origin header were refused before
@@ -132,64 +136,54 @@ func (w *Handler) Connect(rw http.ResponseWriter, r *http.Request, pool *Pool) *
 }
 
 // admit adds a connection of the pool, unless the handler is closing or has too many connections.
-func (w *Handler) admit(f *Pool) (*conn, *problem.Problem) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (h *Handler) admit(pool *Pool) (*conn, *problem.Problem) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	switch {
-	case w.closing:
+	case h.closing:
 		return nil, problem.New(http.StatusServiceUnavailable, "draining", "The gateway is about to stop; try again.")
-	case len(w.conns) >= w.opts.MaxWorkers:
+	case len(h.conns) >= h.opts.MaxWorkers:
 		return nil, problem.New(http.StatusServiceUnavailable, "overloaded", "The gateway has too many workers.")
 	}
-	c := newConn(w, f)
-	if !w.pools.has(f) { // the pools were reloaded after the token was checked
+	c := newConn(h, pool)
+	if !h.pools.has(pool) { // the pools were reloaded after the token was checked
 		return nil, problem.New(http.StatusUnauthorized, "invalid_worker_token", "The token has changed.")
 	}
-	w.conns[c] = struct{}{}
-	w.serving.Add(1)
+	h.conns[c] = struct{}{}
+	h.serving.Add(1)
 	return c, nil
 }
 
-func (w *Handler) remove(c *conn) {
-	w.noteLost(c)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.conns, c)
+func (h *Handler) remove(c *conn) {
+	h.noteLost(c)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.conns, c)
 }
 
 // all returns the current connections.
-func (w *Handler) all() []*conn {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Collect(maps.Keys(w.conns))
+func (h *Handler) all() []*conn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.conns))
 }
 
 // Serve handles calls whose lease or time limit has expired (it ends them or returns them to the queue), and notifies connections of
 // waiting calls, until ctx is done. It handles expired calls only after one lease, so that the workers of a restarted gateway can reconnect
 // with their calls first. The caller calls Serve once.
-func (w *Handler) Serve(ctx context.Context) {
+func (h *Handler) Serve(ctx context.Context) {
 	var watching sync.WaitGroup
-	watching.Go(func() {
-		for ctx.Err() == nil {
-			if err := w.opts.Queue.WatchCalls(ctx, w.hint); err != nil && ctx.Err() == nil {
-				w.opts.Log.Warn("hints of calls are lost for the moment", "code", lathe.CodeOf(err))
-			}
-			select {
-			case <-time.After(w.opts.Poll):
-			case <-ctx.Done():
-			}
-		}
-	})
+	watching.Go(func() { h.watch(ctx) })
 	defer watching.Wait()
 	select {
-	case <-time.After(w.opts.Lease):
+	case <-time.After(h.opts.Lease):
 	case <-ctx.Done():
 		return
 	}
-	tick := time.Tick(max(w.opts.Lease/10, 50*time.Millisecond))
+	tick := time.Tick(max(h.opts.Lease/10, 50*time.Millisecond))
 	for {
-		if _, err := w.opts.Queue.ExpireCalls(ctx); err != nil && ctx.Err() == nil {
-			w.opts.Log.Warn("the calls of lost workers cannot be dealt with for the moment", "code", lathe.CodeOf(err))
+		if _, err := h.opts.Queue.ExpireCalls(ctx); err != nil && ctx.Err() == nil {
+			h.opts.Log.Warn("the calls of lost workers cannot be dealt with for the moment", "code", lathe.CodeOf(err))
 		}
 		select {
 		case <-tick:
@@ -199,16 +193,28 @@ func (w *Handler) Serve(ctx context.Context) {
 	}
 }
 
-// hint passes a notification of the queue to the connections concerned: a cancellation to all, and a waiting call to the first connection
-// that can take it.
-func (w *Handler) hint(h remote.Notification) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for c := range w.conns {
-		switch {
-		case h.Cancelled:
-			c.wantCancelled(h.Key)
-		case h.Definition != "" && c.takes(h.Definition):
+// watch passes the notifications of the queue to notify until ctx is done.
+func (h *Handler) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := h.opts.Queue.WatchCalls(ctx, h.notify); err != nil && ctx.Err() == nil {
+			h.opts.Log.Warn("hints of calls are lost for the moment", "code", lathe.CodeOf(err))
+		}
+		select {
+		case <-time.After(h.opts.Poll):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// notify passes a notification of the queue to the connections concerned: a cancellation to all, and a waiting call to the first connection
+// that can claim it.
+func (h *Handler) notify(n remote.Notification) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.conns {
+		if n.Cancelled {
+			c.wantCancelled(n.Key)
+		} else if n.Definition != "" && c.wakeFor(n.Definition) {
 			return
 		}
 	}
@@ -216,27 +222,27 @@ func (w *Handler) hint(h remote.Notification) {
 
 // Close requests that the workers connect to other gateways, and refuses new connections. If ctx is done before all workers have
 // disconnected, it closes the remaining connections. Workers continue the calls in progress and send their results to another gateway.
-func (w *Handler) Close(ctx context.Context) {
-	w.mu.Lock()
-	w.closing = true
-	w.mu.Unlock()
-	var telling sync.WaitGroup
-	for _, c := range w.all() {
-		telling.Go(c.sendAway)
+func (h *Handler) Close(ctx context.Context) {
+	h.mu.Lock()
+	h.closing = true
+	h.mu.Unlock()
+	var sending sync.WaitGroup
+	for _, c := range h.all() {
+		sending.Go(c.sendAway)
 	}
-	over := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		telling.Wait()
-		w.serving.Wait()
-		close(over)
+		sending.Wait()
+		h.serving.Wait()
+		close(ended)
 	}()
 	select {
-	case <-over:
+	case <-ended:
 		return
 	case <-ctx.Done():
 	}
-	for _, c := range w.all() {
+	for _, c := range h.all() {
 		c.end(websocket.StatusGoingAway, "the gateway stops")
 	}
-	<-over
+	<-ended
 }

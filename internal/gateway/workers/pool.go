@@ -40,12 +40,12 @@ type pools struct {
 func newPools(in []Pool) (*pools, error) {
 	out := &pools{all: slices.Clone(in)}
 	for i := range out.all {
-		f := &out.all[i]
-		f.Tools, f.Effects, f.Keys = slices.Clone(f.Tools), slices.Clone(f.Effects), slices.Clone(f.Keys)
-		if strings.Contains(f.Name, "/") {
-			return nil, fmt.Errorf("the name of the worker token %s has a slash", f.Name)
+		p := &out.all[i]
+		p.Tools, p.Effects, p.Keys = slices.Clone(p.Tools), slices.Clone(p.Effects), slices.Clone(p.Keys)
+		if strings.Contains(p.Name, "/") {
+			return nil, fmt.Errorf("the name of the worker token %s has a slash", p.Name)
 		}
-		if err := out.tokens.Add("worker token", f.Name, f.Token); err != nil {
+		if err := out.tokens.Add("worker token", p.Name, p.Token); err != nil {
 			return nil, err
 		}
 	}
@@ -53,38 +53,34 @@ func newPools(in []Pool) (*pools, error) {
 }
 
 // authenticate returns the pool whose token the request has, or a problem with status 401.
-func (s *pools) authenticate(r *http.Request) (*Pool, *problem.Problem) {
-	i, _ := s.tokens.Find(r)
+func (ps *pools) authenticate(r *http.Request) (*Pool, *problem.Problem) {
+	i, _ := ps.tokens.Find(r)
 	if i < 0 {
 		return nil, problem.New(http.StatusUnauthorized, "invalid_worker_token", "Send the token of a worker: Authorization: Bearer TOKEN. It stands under workers in lathe.yaml.")
 	}
-	return &s.all[i], nil
+	return &ps.all[i], nil
 }
 
 // has reports whether the configuration has an equal pool. reflect.DeepEqual cannot compare tokens, because a secret contains a function.
-func (s *pools) has(f *Pool) bool {
-	return slices.ContainsFunc(s.all, func(own Pool) bool {
-		before, same := *f, own.Token.Equal(f.Token)
+func (ps *pools) has(p *Pool) bool {
+	return slices.ContainsFunc(ps.all, func(own Pool) bool {
+		before, same := *p, own.Token.Equal(p.Token)
 		own.Token, before.Token = secret.Secret{}, secret.Secret{}
 		return same && reflect.DeepEqual(own, before)
 	})
 }
 
-// named reports whether there is a worker pool with that name.
-func (s *pools) named(name string) bool {
-	return slices.ContainsFunc(s.all, func(f Pool) bool { return f.Name == name })
-}
-
-func (f *Pool) may(tool string) bool {
-	return slices.ContainsFunc(f.Tools, func(p string) bool {
-		head, any := strings.CutSuffix(p, "*")
-		return p == tool || any && strings.HasPrefix(tool, head)
+// may reports whether the workers of the pool may serve a tool.
+func (p *Pool) may(tool string) bool {
+	return slices.ContainsFunc(p.Tools, func(pattern string) bool {
+		prefix, isPrefix := strings.CutSuffix(pattern, "*")
+		return pattern == tool || isPrefix && strings.HasPrefix(tool, prefix)
 	})
 }
 
 // admit returns the offered tools that the pool may serve, with the effects that the server accepts, and the reason by name for each tool
 // that it may not serve.
-func (f *Pool) admit(offers []remote.Tool) (tools []remote.Tool, refused map[string]string) {
+func (p *Pool) admit(offers []remote.Tool) (tools []remote.Tool, refused map[string]string) {
 	refused = map[string]string{}
 	seen := map[string]bool{}
 	for _, t := range offers {
@@ -92,18 +88,18 @@ func (f *Pool) admit(offers []remote.Tool) (tools []remote.Tool, refused map[str
 		case !toolName(t.Name):
 			refused[text.Cut(t.Name, 64)] = "a name is 1 to 64 of the characters a-z, A-Z, 0-9, _ and -"
 			continue
-		case !f.may(t.Name):
-			refused[t.Name] = "the token of " + f.Name + " may not serve it: workers." + f.Name + ".tools in the configuration says what it may"
+		case !p.may(t.Name):
+			refused[t.Name] = "the token of " + p.Name + " may not serve it: workers." + p.Name + ".tools in the configuration says what it may"
 			continue
 		case seen[t.Name]:
 			refused[t.Name] = "it is offered twice"
 			continue
 		}
 		seen[t.Name] = true
-		if !slices.ContainsFunc(f.Effects, func(e lathe.Effect) bool { return e.String() == t.Effect }) {
+		if !slices.ContainsFunc(p.Effects, func(e lathe.Effect) bool { return e.String() == t.Effect }) {
 			t.Effect = lathe.Writes.String()
 		}
-		t.Principals = f.Keys // the worker's own value is ignored
+		t.Principals = p.Keys // the worker's own value is ignored
 		tools = append(tools, t)
 	}
 	return tools, refused

@@ -114,7 +114,7 @@ func CheckRows(t *testing.T, stored string, but ...string) {
 // start executes a run until it ends or waits for an approval.
 func start(t *testing.T, s Store, id string, p lathe.Policy) {
 	t.Helper()
-	l, _ := newLoop(t, p, false, lathetest.Call("send_mail", "{}"), lathetest.Text(answer))
+	l, _ := newLoop(t, p, leavesPending, lathetest.Call("send_mail", "{}"), lathetest.Text(answer))
 	in := &loop.Input{Run: lathe.RunInfo{RunID: id, SessionID: "s1", Principal: "ann"}, Messages: []lathe.Message{lathe.User(question)},
 		Limits: &lathe.Limits{RunTimeout: forever, ApprovalTTL: forever}, Park: true, Target: "mail"}
 	if _, err := newEngine(t, s).Run(t.Context(), l, in, nil); err != nil {
@@ -185,7 +185,8 @@ func Check(t *testing.T, s Store, has Kinds) {
 	if calls, _, err := s.ModelCalls(ctx, &store.RunFilter{RunID: "run_finished"}); err != nil || len(calls) != 2 || calls[0].Status != "success" {
 		t.Errorf("model calls %+v, %v", calls, err)
 	}
-	for kind, check := range map[Kind]func() (any, bool, error){
+	type check func() (got any, ok bool, err error)
+	for kind, check := range map[Kind]check{
 		Signals: func() (any, bool, error) {
 			signals, err := s.Signals(ctx, "run_signaled")
 			return signals, len(signals) == 1 && signals[0].Kind == store.SignalCancel && sameJSON(signals[0].Body, `{"by":"ann"}`), err
@@ -272,7 +273,7 @@ func checkRun(t *testing.T, s Store, row *store.RunSummary) {
 // Resume approves the pending call of run_waiting, resumes the run, and checks that the call is executed once and that the run ends.
 func Resume(t *testing.T, s Store) {
 	t.Helper()
-	l, mails := newLoop(t, policy.Tools{Ask: []string{"send_mail"}}, true, lathetest.Text(answer))
+	l, mails := newLoop(t, policy.Tools{Ask: []string{"send_mail"}}, approvesAll, lathetest.Text(answer))
 	e := newEngine(t, s)
 	result, err := e.Resume(t.Context(), l, "run_waiting", nil)
 	if err != nil || result.Reason != lathe.ReasonAnswered || result.Answer != answer || mails.Load() != 1 {
@@ -312,14 +313,14 @@ func newEngine(t *testing.T, s Store) *engine.Engine {
 }
 
 // newLoop returns a loop with the tool send_mail, and the number of executions of that tool.
-func newLoop(t *testing.T, p lathe.Policy, approved bool, steps ...lathetest.Step) (*loop.Loop, *atomic.Int64) {
+func newLoop(t *testing.T, p lathe.Policy, a approver, steps ...lathetest.Step) (*loop.Loop, *atomic.Int64) {
 	t.Helper()
 	sent := &mails{}
 	set, err := tool.NewSet(sent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := tool.NewRunner(set, &tool.Options{Policy: p, Approver: approver(approved)})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: p, Approver: a})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,11 +342,16 @@ func (m *mails) Call(context.Context, json.RawMessage) (*lathe.Output, error) {
 	return &lathe.Output{Data: json.RawMessage(`{"ok":true}`)}, nil
 }
 
-// approver approves each call if it is true, else leaves each call pending.
-type approver bool
+// An approver says what happens to the calls that require an approval.
+type approver int
+
+const (
+	leavesPending approver = iota
+	approvesAll
+)
 
 func (a approver) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
-	if !a {
+	if a == leavesPending {
 		return lathe.Approval{}, lathe.ErrPending
 	}
 	return lathe.Approval{Approved: true, By: "ann"}, nil

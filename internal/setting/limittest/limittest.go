@@ -195,16 +195,16 @@ func (s *Scenario) Call() (name, args string) { return s.turns[0][0].name, s.tur
 // Met reports whether an event names the limit as the one that was reached.
 func (s *Scenario) Met(events []event.Event) bool {
 	for _, e := range events {
+		limit := ""
 		switch d := e.Data.(type) {
 		case *event.ToolCallResult:
-			if d.Limit == s.Key {
-				return true
-			}
+			limit = d.Limit
 		case *event.RunFinished:
-			if d.Limit == s.Key {
-				return true
-			}
+			limit = d.Limit
 		default: // no other event reports a limit
+		}
+		if limit == s.Key {
+			return true
 		}
 	}
 	return false
