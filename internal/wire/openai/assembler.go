@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -27,8 +28,10 @@ const maxExtra = 64
 // Calls are numbered in the order in which they begin.
 type Assembler struct {
 	joiner
+	walked     bool // the last data was a chunk
 	finishSeen bool // a finish reason was received
 	done       bool // [DONE] was received
+	cited      bool // the annotations were emitted
 	soundness
 }
 
@@ -158,6 +161,23 @@ func (a *Assembler) takeFinish(raw []byte) {
 	a.finishSeen = true
 	a.finish = a.keep(raw)
 	a.endCalls()
+}
+
+// endCalls emits all text that is buffered, then the annotations of the text, and ends all calls. Each is emitted once, however often endCalls is
+// called.
+func (a *Assembler) endCalls() {
+	a.EmitText(lathe.DeltaReasoning, 0, a.reasoning.flush(&a.damage))
+	a.EmitText(lathe.DeltaText, 0, a.text.flush(&a.damage))
+	a.EmitText(lathe.DeltaRefusal, 0, a.refusal.flush(&a.damage))
+	i := slices.IndexFunc(a.extra, func(m lathe.Member) bool { return m.Name == "annotations" })
+	if i >= 0 && !a.cited && a.text.b.Len() > 0 {
+		a.cited = true
+		t := lathe.Text{Text: a.text.b.String(), Extra: a.extra[i : i+1]}
+		a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireOpenAIChat), Part: t})
+	}
+	for _, c := range a.calls {
+		a.end(c)
+	}
 }
 
 // blank reports whether no content was received yet.

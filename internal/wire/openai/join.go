@@ -18,8 +18,9 @@ import (
 //	{"index":0,"function":{"arguments":"{\"city\":"}}
 //	{"index":0,"function":{"arguments":"\"Rome\"}"}}
 //
-// For each piece, takePiece determines its call with assign, or begins a call, and then adds the id, name and arguments to that call. Only
-// the functions whose names begin with take and add change a call; start and end emit its beginning and its end.
+// For each piece, takePiece determines its call with assign, or begins a call with begin, and then adds the id, name and arguments to that call.
+// The functions whose names begin with take and add, and announce, change what a call contains; start and end emit its beginning and its end.
+// assign and the functions that it calls only decide.
 
 // A call is a call of an answer, as far as it was received.
 type call struct {
@@ -112,7 +113,7 @@ type joiner struct {
 	cutOff bool   // the server gave up the answer: no call is complete
 }
 
-// takePiece reads the element of tool_calls at position pos of its chunk.
+// takePiece reads the element of tool_calls at position pos of its chunk. It adds the piece to a call, begins a call with it, or drops it.
 func (j *joiner) takePiece(p *piece, pos int) {
 	key := j.readKey(p, pos)
 	isEmpty := !p.name.ok() && !p.args.ok()
@@ -124,7 +125,7 @@ func (j *joiner) takePiece(p *piece, pos int) {
 	switch {
 	case c == nil:
 		c = j.begin(p, key, "")
-	case j.repeats(c, p, key):
+	case j.repeats(c, p, key): // its id may be new, its arguments are not
 		j.Fault(FaultCallRepeated)
 		p.args = nil
 	case key.hasIndex && len(key.id) == 0 && c.complete():
@@ -133,7 +134,7 @@ func (j *joiner) takePiece(p *piece, pos int) {
 			c = j.begin(p, key, c.name)
 		}
 	}
-	if c == nil {
+	if c == nil { // begin has dropped the piece
 		return
 	}
 	c.line = j.line
@@ -238,11 +239,11 @@ func (j *joiner) byIndex(index int64) *call {
 //
 //   - Each element of a complete message is a separate call.
 //   - A piece with an index belongs to the call that assignByIndex returns.
-//   - A piece with a known id belongs to the last call with that id, unless it begins a new one (see begins).
+//   - A piece with a known id belongs to the last call with that id, unless it begins a new one (see isNext).
 //   - If a chunk has several pieces, one without id, name and index belongs to the call whose number is the position of the piece.
 //   - A piece without a name belongs to the current call, and so does a piece with a name if the current call has none yet.
 //   - A piece with another name begins a call, and so does one with the same name and another id if the current call has no arguments.
-//   - All other pieces belong to the current call, unless they begin a new one (see begins).
+//   - All other pieces belong to the current call, unless they begin a new one (see isNext).
 func (j *joiner) assign(p *piece, key pieceKey) *call {
 	if j.chunk.whole || len(j.calls) == 0 {
 		return nil
@@ -251,7 +252,7 @@ func (j *joiner) assign(p *piece, key pieceKey) *call {
 		return j.assignByIndex(p, key)
 	}
 	if c := j.byID(key.id); c != nil {
-		if j.begins(c, p, key) {
+		if j.isNext(c, p, key) {
 			return nil
 		}
 		return c
@@ -262,7 +263,7 @@ func (j *joiner) assign(p *piece, key pieceKey) *call {
 		return j.calls[key.pos]
 	case len(key.name) == 0 || last.name == "":
 		return last
-	case last.name != string(key.name) || j.begins(last, p, key):
+	case last.name != string(key.name) || j.isNext(last, p, key):
 		return nil
 	case len(key.id) > 0 && last.id != "" && last.args.b.Len() == 0:
 		return nil
@@ -272,13 +273,13 @@ func (j *joiner) assign(p *piece, key pieceKey) *call {
 
 // assignByIndex is assign for a piece with an index:
 //
-//   - A piece with a known index belongs to the last call with that index, unless it begins a new one (see begins).
+//   - A piece with a known index belongs to the last call with that index, unless it begins a new one (see isNext).
 //   - If the index is new, a piece with an id and no name belongs to the last call with that id.
 //   - If the index is new, a piece without id and name belongs to the current call if the arguments of that call are incomplete.
 //   - All other pieces begin a call.
 func (j *joiner) assignByIndex(p *piece, key pieceKey) *call {
 	if c := j.byIndex(key.index); c != nil {
-		if j.begins(c, p, key) {
+		if j.isNext(c, p, key) {
 			j.Fault(faultIndexReused)
 			return nil
 		}
@@ -299,10 +300,10 @@ func (j *joiner) assignByIndex(p *piece, key pieceKey) *call {
 	return c
 }
 
-// begins reports whether a piece begins a new call although its index, id or name is that of c. Only a piece with a name does, if c has one:
+// isNext reports whether a piece belongs to a new call although its index, id or name is that of c. Only a piece with a name does, if c has one:
 // if id and name differ, if the ids differ within one chunk, or if c is complete and the id or the name differs or arguments begin that do
 // not repeat those of c.
-func (j *joiner) begins(c *call, p *piece, key pieceKey) bool {
+func (j *joiner) isNext(c *call, p *piece, key pieceKey) bool {
 	if len(key.name) == 0 || c.name == "" {
 		return false
 	}
@@ -414,22 +415,6 @@ func (j *joiner) endComplete() {
 		if c.complete() {
 			j.end(c)
 		}
-	}
-}
-
-// endCalls ends all calls, and emits all text that is buffered.
-func (a *Assembler) endCalls() {
-	a.EmitText(lathe.DeltaReasoning, 0, a.reasoning.flush(&a.damage))
-	a.EmitText(lathe.DeltaText, 0, a.text.flush(&a.damage))
-	a.EmitText(lathe.DeltaRefusal, 0, a.refusal.flush(&a.damage))
-	i := slices.IndexFunc(a.extra, func(m lathe.Member) bool { return m.Name == "annotations" })
-	if i >= 0 && !a.cited && a.text.b.Len() > 0 {
-		a.cited = true
-		t := lathe.Text{Text: a.text.b.String(), Extra: a.extra[i : i+1]}
-		a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireOpenAIChat), Part: t})
-	}
-	for _, c := range a.calls {
-		a.end(c)
 	}
 }
 

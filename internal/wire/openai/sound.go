@@ -7,24 +7,20 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// UsageOnly reports whether the last chunk contains only the usage.
-func (a *Assembler) UsageOnly() bool {
-	return a.walked && a.chunk.usage.ok() && a.chunk.hasChoices && !a.chunk.taken && a.chunk.extraChoices == 0
-}
+// This file decides whether an answer is sound: whether every official client can read its chunks as the server sent them, so that they can be
+// passed on unchanged. Append checks each chunk after commit has applied it, so that calls, text and faults already contain what the chunk adds.
+// A chunk that fails the check sets Unsound for the rest of the answer.
 
-// A soundness is the state for deciding whether the parts of an answer can be sent to a client unchanged. checkChunk sets what a client has
-// received (shown) if it receives them, and AppendShown what it has emitted of that.
+// A soundness is what the checks know of a client that receives every chunk unchanged. checkChunk sets what the client has received so far
+// (shown), and AppendShown for how much of that the caller has a delta (emitted).
 type soundness struct {
-	cited  bool // the annotations were emitted
-	walked bool // the last data was a chunk
-
 	roleShown, roleEmitted   bool
 	callsShown, callsEmitted int // numbers of calls that have begun
 }
 
 // checkChunk reports whether every client can read the last chunk without a change: no fault was tolerated, the role was received first,
-// calls follow one another with id and name, whose further pieces clients join as they join arguments, and the finish reason matches the
-// content. It returns false for deviations that at least one official client cannot read.
+// each call is complete before the next one begins with its id and name, and the finish reason matches the content. It records in
+// soundness what the chunk shows.
 func (a *Assembler) checkChunk() bool {
 	if a.Err != nil || a.damage != (damage{}) || a.hasBuffered() || slices.ContainsFunc(a.Faults, isUnsound) {
 		return false
@@ -54,7 +50,7 @@ func (a *Assembler) checkChunk() bool {
 	return true
 }
 
-// isUnsound reports whether a client cannot read an answer with this fault.
+// isUnsound reports whether a client cannot read an answer with this fault. Clients join a split name as they join arguments.
 func isUnsound(f lathe.Fault) bool { return f.Kind != faultNameSplit }
 
 // hasBuffered reports whether a character is incomplete, or arguments may be a placeholder, so that the next chunk may change their meaning.
@@ -63,38 +59,30 @@ func (a *Assembler) hasBuffered() bool {
 		a.current != nil && (a.current.braces || a.current.args.isIncomplete())
 }
 
-// AppendShown appends deltas for those parts of the last chunk that a client has received and for which Append has returned no delta yet:
-// the role, as an empty text, and the beginnings of calls, which Append returns only together with their arguments. It appends nothing if
-// the answer is not sound.
-func (a *Assembler) AppendShown(dst []lathe.Delta) []lathe.Delta {
-	if a.Unsound {
-		return dst
+// checkWhole does what checkChunk does for an answer that was not streamed.
+func (a *Assembler) checkWhole() bool {
+	in := &a.chunk
+	hasMembers := in.taken && in.role.isString() && in.finish.ok() && (!in.content.ok() || in.content.isString())
+	if !hasMembers || in.legacy != nil || !a.finishMatches() {
+		return false
 	}
-	if a.roleShown && !a.roleEmitted {
-		a.roleEmitted = true
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaText})
-	}
-	for ; a.callsEmitted < min(a.callsShown, len(a.calls)); a.callsEmitted++ {
-		c := a.calls[a.callsEmitted]
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
-	}
-	return dst
+	return !slices.ContainsFunc(in.pieces, func(p piece) bool { return !p.id.full() || !p.name.full() || !p.typ.full() || !p.args.full() })
 }
 
-// checkPiece reports whether a piece belongs to the last call, or begins the next call and has all members. In the second case it counts the
-// call as shown.
+// checkPiece reports whether a piece continues the last call that was shown, or begins the next call and has all members. It counts a call
+// that begins as shown.
 func (a *Assembler) checkPiece(p *piece) bool {
 	index, err := strconv.Atoi(string(p.index))
 	if err != nil || p.args.ok() && !p.args.isString() {
 		return false
 	}
-	last := a.callsShown - 1
+	next := a.callsShown
 	switch {
-	case index == last:
-		return true
-	case index != last+1 || index >= len(a.calls):
+	case index == next-1:
+		return true // clients append its arguments to those of the last call
+	case index != next || index >= len(a.calls):
 		return false
-	case last >= 0 && !a.calls[last].complete(): // a call must be complete before the next begins
+	case next > 0 && !a.calls[next-1].complete(): // a call must be complete before the next begins
 		return false
 	}
 	a.callsShown++
@@ -120,18 +108,33 @@ func (a *Assembler) finishMatches() bool {
 		return len(a.calls) > 0
 	case `"stop"`:
 		return len(a.calls) == 0
+	case `"length"`, `"content_filter"`:
+		return true
 	}
-	return string(in.finish) == `"length"` || string(in.finish) == `"content_filter"`
+	return false
 }
 
-// checkWhole does what checkChunk does for an answer that was not streamed.
-func (a *Assembler) checkWhole() bool {
-	in := &a.chunk
-	hasMembers := in.taken && in.role.isString() && in.finish.ok() && (!in.content.ok() || in.content.isString())
-	if !hasMembers || in.legacy != nil || !a.finishMatches() {
-		return false
+// AppendShown appends deltas for those parts of the last chunk that a client has received and for which Append has returned no delta yet:
+// the role, as an empty text, and the beginnings of calls, which Append returns only together with their arguments. It appends nothing if
+// the answer is not sound.
+func (a *Assembler) AppendShown(dst []lathe.Delta) []lathe.Delta {
+	if a.Unsound {
+		return dst
 	}
-	return !slices.ContainsFunc(in.pieces, func(p piece) bool { return !p.id.full() || !p.name.full() || !p.typ.full() || !p.args.full() })
+	if a.roleShown && !a.roleEmitted {
+		a.roleEmitted = true
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaText})
+	}
+	for ; a.callsEmitted < min(a.callsShown, len(a.calls)); a.callsEmitted++ {
+		c := a.calls[a.callsEmitted]
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
+	}
+	return dst
+}
+
+// UsageOnly reports whether the last chunk contains only the usage.
+func (a *Assembler) UsageOnly() bool {
+	return a.walked && a.chunk.usage.ok() && a.chunk.hasChoices && !a.chunk.taken && a.chunk.extraChoices == 0
 }
 
 // Finished reports whether a finish reason was received.
