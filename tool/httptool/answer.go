@@ -57,12 +57,9 @@ func (t *httpTool) read(contentType string, b []byte) (data []byte, blobs []lath
 	}
 	typ, params, err := mime.ParseMediaType(contentType)
 	switch {
-	case contentType == "":
-		if !utf8.Valid(b) {
-			return nil, nil, false
-		}
+	case contentType == "" && utf8.Valid(b):
 		return t.text(b), nil, true
-	case err != nil:
+	case err != nil: // also without a content type
 		return nil, nil, false
 	case isJSON(typ):
 		return t.scrubJSON(b), nil, true // the runner checks that it is JSON

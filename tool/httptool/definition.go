@@ -121,6 +121,11 @@ var trustedHeaders = []string{"Authorization", "Cookie", "Forwarded", "Proxy-Aut
 	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Uri", "X-Forwarded-User", "X-Real-Ip",
 	"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"}
 
+// hasHeader reports whether a list of header names contains a name, in any letter case.
+func hasHeader(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(h string) bool { return strings.EqualFold(h, name) })
+}
+
 func (p *Parameter) wireName() string {
 	return cmp.Or(p.As, p.Name)
 }
@@ -142,9 +147,9 @@ func (p *Parameter) check() error {
 		return errors.New("a parameter has no name")
 	case !ok:
 		return fmt.Errorf("parameter %q: no place %q: path, query, header, cookie or body", p.Name, p.In)
-	case p.In == InHeader && !httpname.IsToken(name), p.In == InCookie && !httpname.IsToken(name):
+	case (p.In == InHeader || p.In == InCookie) && !httpname.IsToken(name):
 		return fmt.Errorf("parameter %q: %q is not a name for a header or cookie", p.Name, name)
-	case p.In == InHeader && slices.ContainsFunc(slices.Concat(ownHeaders, trustedHeaders), func(h string) bool { return strings.EqualFold(h, name) }):
+	case p.In == InHeader && hasHeader(slices.Concat(ownHeaders, trustedHeaders), name):
 		return fmt.Errorf("parameter %q: a model does not fill the header %s", p.Name, http.CanonicalHeaderKey(name))
 	case p.Whole && p.In != InBody:
 		return fmt.Errorf("parameter %q: only a body is one whole value", p.Name)
@@ -191,7 +196,7 @@ func (c *Credentials) check() error {
 		if !httpname.IsToken(name) || !isFieldValue(v.Reveal()) {
 			return fmt.Errorf("the header %q cannot be sent", name)
 		}
-		if slices.ContainsFunc(ownHeaders, func(h string) bool { return strings.EqualFold(h, name) && h != "Accept" }) {
+		if hasHeader(ownHeaders, name) && !strings.EqualFold(name, "Accept") {
 			return fmt.Errorf("the header %s is the transport's own", http.CanonicalHeaderKey(name))
 		}
 	}

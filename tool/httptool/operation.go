@@ -112,8 +112,7 @@ func filledElsewhere(def *Definition, p *input) bool {
 	filled := false
 	switch Place(p.In) {
 	case InHeader:
-		headers := slices.AppendSeq([]string{"Accept", "Content-Type", "Authorization", "Idempotency-Key"}, maps.Keys(def.Credentials.Headers))
-		return slices.ContainsFunc(headers, func(name string) bool { return strings.EqualFold(name, p.Name) })
+		filled = hasHeader(slices.AppendSeq([]string{"Accept", "Content-Type", "Authorization", "Idempotency-Key"}, maps.Keys(def.Credentials.Headers)), p.Name)
 	case InQuery:
 		_, filled = def.Credentials.Query[p.Name]
 	case InCookie:
@@ -202,15 +201,24 @@ func (d *Document) requestBody(def *Definition, op *operation, schemas *converte
 	if err != nil {
 		return fmt.Errorf("its body is of type %s: JSON, forms and text can be written", strings.Join(offered, ", "))
 	}
-	p := Parameter{Name: bodyArgument, In: InBody, Whole: true, Description: cleanText(r.text(in, "description")), Required: r.boolean(in, "required"), Parts: map[string]Part{}}
+	p := Parameter{Name: bodyArgument, In: InBody, Whole: true, Description: cleanText(r.text(in, "description")), Required: r.boolean(in, "required")}
 	if p.Schema, err = schemas.convert(media["schema"]); err != nil {
 		return fmt.Errorf("its body: %w", err)
 	}
-	if mediaType(typ) == typeMultipart {
-		if name := d.binaryPart(media["schema"]); name != "" {
-			return fmt.Errorf("its body has the file %q: only text can be sent in parts", name)
-		}
+	if name := d.binaryPart(media["schema"]); name != "" && mediaType(typ) == typeMultipart {
+		return fmt.Errorf("its body has the file %q: only text can be sent in parts", name)
 	}
+	if p.Parts, err = r.parts(media, typ); err != nil {
+		return fmt.Errorf("its body: %w", err)
+	}
+	def.Body, def.Parameters = typ, append(def.Parameters, p)
+	return nil
+}
+
+// parts returns how the parts of a body of the type typ are encoded, by name. It returns an error for an encoding that is not supported, or else
+// the error of r.
+func (r *fields) parts(media map[string]any, typ string) (map[string]Part, error) {
+	out := map[string]Part{}
 	encodings := r.object(media, "encoding")
 	for name := range encodings {
 		e := r.object(encodings, name)
@@ -218,23 +226,17 @@ func (d *Document) requestBody(def *Definition, op *operation, schemas *converte
 			continue
 		}
 		part := Part{Content: r.text(e, "contentType"), Style: r.text(e, "style"), Explode: r.choice(e, "explode"), AllowReserved: r.boolean(e, "allowReserved")}
-		if part.Content != "" && !isJSON(part.Content) && !isText(part.Content) {
-			return fmt.Errorf("its body: part %q is of type %q: JSON and text can be written", name, part.Content)
-		}
-		if mediaType(typ) == typeForm && part.Style != "" {
+		switch {
+		case part.Content != "" && !isJSON(part.Content) && !isText(part.Content):
+			return nil, fmt.Errorf("part %q is of type %q: JSON and text can be written", name, part.Content)
+		case part.Style != "" && !slices.Contains(styles[InQuery], part.Style):
+			return nil, fmt.Errorf("part %q: no style %q in a form", name, part.Style)
+		case part.Style != "" && mediaType(typ) == typeForm:
 			part.Content = "" // a style takes precedence there
 		}
-		if part.Style != "" && !slices.Contains(styles[InQuery], part.Style) {
-			return fmt.Errorf("its body: part %q: no style %q in a form", name, part.Style)
-		}
-		p.Parts[name] = part
+		out[name] = part
 	}
-	if r.err != nil {
-		return fmt.Errorf("its body: %w", r.err)
-	}
-	def.Body = typ
-	def.Parameters = append(def.Parameters, p)
-	return nil
+	return out, r.err
 }
 
 // preferredType returns the first of the types that bodyTypes prefers, or "" if none can be written.
@@ -386,7 +388,7 @@ func (c *Credentials) add(s *securityScheme, v secret.Secret) error {
 		put(&c.Cookies, s.Name, v)
 	case s.Type == "http" && strings.EqualFold(s.Scheme, "basic"):
 		put(&c.Headers, "Authorization", Basic(v))
-	case s.Type == "http" && strings.EqualFold(s.Scheme, "bearer"), s.Type == "oauth2", s.Type == "openIdConnect":
+	case acceptsToken(s):
 		put(&c.Headers, "Authorization", Bearer(v))
 	default:
 		return fmt.Errorf("credentials of the kind %s %s cannot be sent", s.Type, s.Scheme)

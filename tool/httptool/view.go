@@ -1,7 +1,8 @@
 package httptool
 
-// This file removes from answers the members that the document marks as writeOnly. While the document is read, each set of shapes that can
-// apply to one value becomes a view. A view stays in memory; answers are filtered by it.
+// This file removes from answers the members that the document marks as writeOnly. While the document is read, ofAnswers makes a view of each
+// set of shapes that can apply to one value, and expand makes the views of its members and elements. The views stay in memory;
+// withoutWriteOnly filters answers by them.
 //
 //	schema  {"properties":{"name":{},"password":{"writeOnly":true}}}
 //	answer  {"name":"Ann","password":"x"}  is shown as  {"name":"Ann"}
@@ -24,7 +25,7 @@ const maxShapes = 256
 type view struct {
 	node
 	shapes  []*shape // nil after the document was read
-	hidden  bool
+	hidden  bool     // as a member of an object, the value is left out
 	members map[string]*view
 	others  *view // for members that are not in members
 	items   *view // for the elements of a list
@@ -101,7 +102,7 @@ func (s *shapes) view(shapes []*shape) *view {
 	return v
 }
 
-// expand sets the parts of a view.
+// expand sets the parts of a view. A named member has a view of its own unless others, which is set first, shows the same of it.
 func (s *shapes) expand(v *view) {
 	part := func(shapes []*shape) *view {
 		below := s.view(shapes)
@@ -120,12 +121,12 @@ func (s *shapes) expand(v *view) {
 		*s.left -= linkBytes * len(one.members)
 		for name, m := range one.members {
 			_, known := v.members[name]
-			showsAll := !m.marked && v.others == nil
-			if known || showsAll {
+			othersShowIt := !m.marked && v.others == nil // another shape of the value that hides a part of it adds it
+			if known || othersShowIt {
 				continue
 			}
 			*s.left -= nameBytes + linkBytes*len(v.shapes)
-			if *s.left < 0 {
+			if *s.left < 0 { // the whole document is refused
 				return
 			}
 			if v.members == nil {
@@ -148,20 +149,22 @@ func memberShapes(shapes []*shape, name string) (out []*shape) {
 	return out
 }
 
-// closure returns, of the shapes and the further shapes of the same value, those that lead to a writeOnly member other than by further
-// shapes alone, sorted by number. It stops after more than maxShapes.
+// closure adds to the shapes of a value the further shapes of the same value, and returns those that a view needs, sorted by number: shapes
+// that are writeOnly or have parts, and lead to a writeOnly member. A shape that has only further shapes is replaced by these. closure stops
+// after more than maxShapes.
 func (s *shapes) closure(list []*shape) (out []*shape) {
 	seen := map[*shape]bool{}
 	for next := list; len(next) > 0 && len(out) <= maxShapes; {
 		*s.left -= linkBytes * len(next)
 		var more []*shape
 		for _, one := range next {
-			if one.marked && !seen[one] {
-				seen[one] = true
-				more = append(more, one.sameValue...)
-				if one.writeOnly || len(one.members)+len(one.items)+len(one.others) > 0 {
-					out = append(out, one)
-				}
+			if !one.marked || seen[one] {
+				continue
+			}
+			seen[one] = true
+			more = append(more, one.sameValue...)
+			if one.writeOnly || len(one.members)+len(one.items)+len(one.others) > 0 {
+				out = append(out, one)
 			}
 		}
 		next = more
