@@ -1,5 +1,5 @@
-// Package conversation encodes the events of runs so that a store has each message of a conversation once, although every run of
-// the conversation starts with all messages before it, and once what all events of a run have in common.
+// Package conversation encodes the events of runs without repetitions. A store then has each message of a conversation once, although every
+// run of the conversation starts with all messages before it (this file), and has what all events of a run have in common once (see [Log]).
 //
 // A message is identified by a digest over itself and the message before it, so that equal beginnings of two conversations have equal
 // digests. An event refers to the last of its messages, and each message to the one before it. Digests depend on the principal of the run:
@@ -44,7 +44,7 @@ func (e *Event) Last() []byte {
 }
 
 // Encode returns the encoded form of e, with its content. Unless e is the first event, l must have its row.
-func (l *Log) Encode(e *event.Event) (Event, error) {
+func (l *Log) Encode(e *event.Event) (out Event, err error) {
 	l.begins(e)
 	d, ok := e.Data.(*event.RunStarted)
 	size := 0
@@ -53,31 +53,33 @@ func (l *Log) Encode(e *event.Event) (Event, error) {
 			size += d.Messages[i].Size()
 		}
 	}
-	if size < MinBytes {
-		body, err := e.MarshalJSON()
-		if err == nil {
-			body, err = l.pack(e, body)
-		}
-		return Event{Body: body}, err
+	if size >= MinBytes {
+		out, err = separate(e, d)
+	} else {
+		out.Body, err = e.MarshalJSON()
 	}
-	apart, bare := *e, *d
-	bare.Messages, apart.Data = nil, &bare
-	body, err := apart.MarshalJSON()
-	if err != nil {
-		return Event{}, err
-	}
-	messages, err := chain(d.Principal, d.Messages)
-	if err != nil {
-		return Event{}, err
-	}
-	out := Event{Messages: messages}
-	if body, err = replace(body, []byte("null"), reference(out.Last())); err == nil {
-		out.Body, err = l.pack(e, body)
+	if err == nil {
+		out.Body, err = l.pack(e, out.Body)
 	}
 	return out, err
 }
 
-// EncodeAll returns the encoded forms of events of the run, the first of which is the first one of the run unless run is its row.
+// separate returns the messages of e, whose data is d, and the JSON of e with a reference to the last of them.
+func separate(e *event.Event, d *event.RunStarted) (out Event, err error) {
+	if out.Messages, err = chain(d.Principal, d.Messages); err != nil {
+		return out, err
+	}
+	apart, bare := *e, *d
+	bare.Messages, apart.Data = nil, &bare
+	body, err := apart.MarshalJSON()
+	if err == nil {
+		out.Body, err = replace(body, []byte("null"), reference(out.Last()))
+	}
+	return out, err
+}
+
+// EncodeAll returns the encoded forms of events that follow each other in the log of a run. run is the row of the run; for a new run, whose
+// first event is events[0], only its RunID is used.
 func EncodeAll(run *store.RunSummary, events []event.Event) ([]Event, error) {
 	l := Log{Run: *run}
 	out := make([]Event, len(events))
@@ -104,7 +106,7 @@ func chain(principal string, messages []lathe.Message) ([]Message, error) {
 		m.Body = body
 		h := sha256.New()
 		_, _ = h.Write(before) // a hash returns no error
-		_, _ = h.Write(m.Body)
+		_, _ = h.Write(body)
 		if i > 0 {
 			m.Before = before
 		}
@@ -137,11 +139,11 @@ var ErrMissing = errors.New("a message of the run is missing")
 // the first of its conversation.
 func Chain(last []byte, read []Message) ([][]byte, error) {
 	out := make([][]byte, 0, len(read))
-	for i := range read {
-		if !bytes.Equal(read[i].Digest, last) {
+	for _, m := range read {
+		if !bytes.Equal(m.Digest, last) {
 			break
 		}
-		out, last = append(out, read[i].Body), read[i].Before
+		out, last = append(out, m.Body), m.Before
 	}
 	if last != nil || len(out) != len(read) {
 		return nil, lathe.CodeInternal.Errorf("store: read", "%w: %x", ErrMissing, last)
