@@ -39,7 +39,7 @@ func recovered(err *error, instead error) {
 type deferredRun struct {
 	engine      *Engine
 	runID       string
-	mustPersist func(event.Data) bool // called only by the goroutine of the run
+	mustPersist func(event.Data) bool // called only by the goroutine of the run; nil: false for each event
 
 	mu       sync.Mutex // held while events of the run are stored
 	open     bool       // events are buffered
@@ -49,7 +49,7 @@ type deferredRun struct {
 
 // add buffers ev, or stores it after the buffered events.
 func (r *deferredRun) add(ctx context.Context, ev *event.Event) error {
-	must := r.mustPersist(ev.Data)
+	must := r.mustPersist != nil && r.mustPersist(ev.Data)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.open {

@@ -166,16 +166,10 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *Ru
 	if s.log == nil {
 		return s.execute(ctx, l)
 	}
-	if h := e.node.begin(s.run.RunID, s.cancel); h != nil {
-		s.owned = h
-		defer h.end(releaseClaim)
-	}
+	s.owned = e.node.begin(s.run.RunID, s.cancel)
+	defer s.owned.end(releaseClaim)
 	if opts.Durability == Deferred {
-		mustPersist := opts.MustPersist
-		if mustPersist == nil {
-			mustPersist = func(event.Data) bool { return false }
-		}
-		defer s.deferPersistence(mustPersist)()
+		defer s.deferPersistence(opts.MustPersist)()
 	}
 	return s.execute(ctx, l)
 }

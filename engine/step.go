@@ -114,7 +114,7 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 	}
 	tried := &attempts{}
 	g, err := e.claimRun(ctx, runID, tried, stepByStep)
-	if err != nil {
+	if err != nil { // also if the run has ended, which is not an error of Step
 		if s, serr := e.State(ctx, runID); serr == nil && s.Finished != nil {
 			return stepOf(s), nil
 		}
@@ -122,9 +122,8 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 	}
 	suspended := g.state.LastID == opts.After || g.state.LastID == 1 // 1: Accept has stored the first event, and no step was executed
 	hasInput := opts.Resume || opts.Cancel || len(opts.Answers) > 0
-	waits := g.state.Paused != "" && !hasInput && !e.canContinue(g.state, g.signals)
 	switch {
-	case waits:
+	case !hasInput && !e.canContinue(g.state, g.signals): // it is parked, and there is nothing new
 		g.owned.end(releaseClaim)
 		return stepOf(g.state), nil
 	case !suspended && tried.n >= maxAttempts && !opts.Cancel:
@@ -137,19 +136,24 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 	} else {
 		res, err = g.resume(ctx, l, opts.Answers, opts.Sinks)
 	}
-	if res == nil && err != nil {
+	if res == nil && err != nil { // nothing was executed
 		return nil, err
 	}
-	s, serr := e.State(context.WithoutCancel(ctx), runID)
-	left := res != nil && errors.Is(res.Err, errLeft)
-	if left {
-		if serr != nil {
-			return nil, res.Err
-		}
+	return g.afterStep(ctx, res)
+}
+
+// afterStep returns the Step after an executed step. res is its result; nil: the run is suspended. The error of a run that ended with a failure
+// is not returned, since the state has its reason.
+func (g *claimedRun) afterStep(ctx context.Context, res *event.Result) (*Step, error) {
+	s, err := g.engine.State(context.WithoutCancel(ctx), g.state.Run.RunID)
+	left := res != nil && errors.Is(res.Err, errLeft) // the store failed, or the process stops: the step is to be repeated
+	switch {
+	case left && err != nil:
+		return nil, res.Err
+	case left:
 		return &Step{LastID: s.LastID}, res.Err
-	}
-	if serr != nil {
-		return nil, serr
+	case err != nil:
+		return nil, err
 	}
 	out := stepOf(s)
 	out.Next = g.step.next

@@ -57,8 +57,8 @@ func leave(sinks []event.Sink, runID string) {
 	}
 }
 
-// attempt resumes a claimed run. If the run cannot be resumed from its log, attempt records that in the log, and parks the run after
-// maxAttempts.
+// attempt resumes a claimed run to its end, and gives up the claim. If the run cannot be resumed from its log, attempt records that in the
+// log: as a further attempt, or after maxAttempts as a pause.
 func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.RunSummary, l *loop.Loop, sinks []event.Sink) (*event.Result, error) {
 	tried := &attempts{}
 	reading, done := c.engine.opts.within(ctx)
@@ -66,24 +66,23 @@ func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.Run
 	g, err := c.engine.read(reading, row.RunID, h, tried, toItsEnd)
 	code := lathe.CodeOf(err)
 	switch {
-	case code == lathe.CodeConflict: // the run has ended
+	case code == lathe.CodeConflict, err == nil && !c.engine.canContinue(g.state, g.signals): // the run has ended, or is parked without new input
 		h.end(releaseClaim)
 		return nil, err
+	case err == nil && tried.n < maxAttempts:
+		return g.resume(ctx, l, nil, sinks)
 	case err != nil && (!tried.read || code == lathe.CodeInvalidRequest): // the store failed, or another engine executes the run
 		h.end(expireClaim)
 		return nil, err
-	case err == nil && !c.engine.canContinue(g.state, g.signals):
-		h.end(releaseClaim)
-		return nil, nil
-	case err == nil && tried.n < maxAttempts:
-		return g.resume(ctx, l, nil, sinks)
 	}
+	// The log was read, but its events cannot be applied, or they show maxAttempts without progress.
+	log := c.engine.opts.Log.With("run_id", row.RunID, "attempts", tried.n)
 	var failure event.Data
 	if tried.n >= maxAttempts {
-		c.engine.opts.Log.Error("a run is parked: it was resumed again and again without progress", "run_id", row.RunID, "attempts", tried.n)
+		log.Error("a run is parked: it was resumed again and again without progress")
 		failure = &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}
 	} else {
-		c.engine.opts.Log.Error("a run cannot be resumed from its log", "run_id", row.RunID, "attempts", tried.n, "code", code)
+		log.Error("a run cannot be resumed from its log", "code", code)
 		failure = &event.RunResumed{Reason: lathe.ReasonInterrupted, Pending: []string{}}
 	}
 	err = errors.Join(err, c.record(ctx, h, row, sinks, failure))
