@@ -43,6 +43,7 @@ type request struct {
 	done chan answer // buffers one answer
 }
 
+// An answer is the result of one request: the number that its change returned, or the error with which it failed.
 type answer struct {
 	end int64
 	err error
@@ -127,7 +128,7 @@ const carefulBatches = 16
 
 // commit executes the requests of a batch, so that the failure of one does not affect the others, and sends their answers after the
 // transaction is on the disk. Savepoints make each change twice as expensive, so a batch is executed without them first. If a request fails,
-// it is executed again with them, as the next ones are.
+// the whole batch is rolled back and executed again with them, and so are the next carefulBatches.
 func (d *database) commit(batch []*request) {
 	answers := make([]answer, len(batch))
 	run := together
@@ -136,7 +137,7 @@ func (d *database) commit(batch []*request) {
 		d.careful--
 	}
 	err := d.execute(batch, answers, run)
-	if errors.Is(err, errTogether) {
+	if errors.Is(err, errTogether) { // which request failed, and why, is found with savepoints
 		clear(answers)
 		d.careful = carefulBatches
 		err = d.execute(batch, answers, inSavepoint)
@@ -144,7 +145,7 @@ func (d *database) commit(batch []*request) {
 	if err != nil {
 		err = fmt.Errorf("the file could not be written: %w", cause(err))
 	}
-	failed := err
+	fault := err // what Check is to report: an error of the transaction, or of the disk in one request
 	for i := range answers {
 		a := &answers[i]
 		if a.err == nil {
@@ -153,19 +154,20 @@ func (d *database) commit(batch []*request) {
 		}
 		a.err = cause(a.err)
 		if ofDisk(a.err) {
-			failed = a.err
+			fault = a.err
 		}
 	}
-	d.files.wrote(failed) // before the answers, so that a caller sees the state
+	d.files.wrote(fault) // before the answers, so that Check reports it to a caller with an answer
 	for i, r := range batch {
 		r.done <- answers[i]
 	}
 }
 
-// errTogether means that a request failed whose changes cannot be undone without those of others.
+// errTogether means that a request failed without a savepoint, so that its changes cannot be undone without those of others.
 var errTogether = errors.New("a request of the batch failed")
 
-// execute executes the requests of a batch in one transaction, each with run. An error is that of the whole transaction.
+// execute executes the requests of a batch in one transaction, each with run, and sets their answers. The error is that of the whole
+// transaction, which then has no effect; the error of one request alone is in its answer.
 func (d *database) execute(batch []*request, answers []answer, run func(context.Context, querier, change) (answer, error)) error {
 	ctx := context.Background() // not the context of a request: the batch contains others
 	if err := d.files.check(); err != nil {
