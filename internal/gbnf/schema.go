@@ -86,6 +86,8 @@ func (b *Builder) Value(schema, root []byte, style *Style, path string) string {
 
 func get(schema []byte, key string) []byte { return rawjson.At(schema, key) }
 
+// value returns the expression of a schema. The first of these keywords that the schema has decides: $ref, const, enum, anyOf or oneOf without a
+// type, allOf, type. Keywords that the expression does not express are recorded as loosened.
 func (c *compiler) value(schema []byte, path string, depth int) string {
 	schema = bytes.TrimSpace(schema)
 	switch {
@@ -121,14 +123,13 @@ func (c *compiler) value(schema []byte, path string, depth int) string {
 				return c.union(schema, key, list, path, depth)
 			}
 		}
-		if list := get(schema, "allOf"); list != nil {
-			return c.value(c.merged(schema, list, path, depth), path, depth+1)
-		}
-		c.b.looseBeside(schema, path, "type")
-		return c.any(path)
 	}
 	if list := get(schema, "allOf"); list != nil {
 		return c.value(c.merged(schema, list, path, depth), path, depth+1)
+	}
+	if types == nil {
+		c.b.looseBeside(schema, path, "type")
+		return c.any(path)
 	}
 	var alternatives []string
 	for _, t := range types {

@@ -30,7 +30,7 @@ func newAutomaton(marks []string) *automaton {
 	return a
 }
 
-// next returns the state after text: the longest end of text that begins a mark. ok is false if text ends with a mark.
+// next returns the state after text: the longest end of text that is a state. ok is false if text ends with a mark.
 func (a *automaton) next(text string) (state int, ok bool) {
 	for _, m := range a.marks {
 		if strings.HasSuffix(text, m) {
@@ -60,7 +60,7 @@ func (a *automaton) heads(state string) []rune {
 	return out
 }
 
-// continuing returns the characters that continue a mark which state begins.
+// continuing returns the characters that continue a mark which begins with the whole state.
 func (a *automaton) continuing(state string) (heads []rune) {
 	for _, m := range a.marks {
 		rest, ok := strings.CutPrefix(m, state)
@@ -100,9 +100,11 @@ func (b *Builder) TextWithout(marks []string) string {
 // Lines returns the expression that matches any text in which no line begins with one of the marks. If ended is set, the text is empty or
 // ends with a line end, so that the text after it begins a line. Its rules for the mark "ab" are, if ended is not set,
 //
-//	line0 ::= "" | [^\n] line0 | "\n" line1                     after the part of a line that may begin a mark
+//	line0 ::= "" | [^\n] line0 | "\n" line1                     within a line that does not begin with a mark
 //	line1 ::= "" | "a" line2 | [^\na] line0 | "\n" line1         at the beginning of a line
 //	line2 ::= "" | [^\nb] line0 | "\n" line1                    after "a" at the beginning of a line
+//
+// If ended is set, only line1 has the alternative "".
 func (b *Builder) Lines(marks []string, ended bool) string {
 	key := "lines\x00" + strings.Join(marks, "\x00")
 	if ended {
@@ -112,12 +114,12 @@ func (b *Builder) Lines(marks []string, ended bool) string {
 		return name
 	}
 	a := newAutomaton(marks)
-	within := b.reserve("line")
-	names := make([]string, len(a.states)) // the rule for each state at the beginning of a line
+	within := b.reserve("line")            // line0
+	names := make([]string, len(a.states)) // line1, line2 and so on: the rule for each proper beginning of a mark, from the beginning of a line
 	for i := range names {
 		names[i] = b.reserve("line")
 	}
-	var end []string // the alternative that ends the text
+	var end []string // the alternative of all rules that ends the text
 	if !ended {
 		end = []string{Empty}
 	}
@@ -129,7 +131,7 @@ func (b *Builder) Lines(marks []string, ended bool) string {
 			alternatives = append(alternatives, Empty)
 		}
 		heads := a.continuing(state)
-		for _, head := range heads {
+		for _, head := range heads { // no alternative for one that completes a mark
 			next := state + string(head)
 			to, known := a.places[next]
 			if known && !slices.Contains(marks, next) {
@@ -137,7 +139,7 @@ func (b *Builder) Lines(marks []string, ended bool) string {
 			}
 		}
 		alternatives = append(alternatives, Except("\n"+string(heads))+" "+within)
-		if !slices.Contains(heads, '\n') {
+		if !slices.Contains(heads, '\n') { // otherwise a line end continues a mark
 			alternatives = append(alternatives, newline)
 		}
 		b.define(names[i], strings.Join(alternatives, " | "))
