@@ -62,12 +62,12 @@ type Queue struct {
 var _ tool.StoredApprover = (*Queue)(nil)
 
 // An entry is a request in memory, until it expires or its run ends. The lock of the queue guards it. Its answer comes from Answer, or from
-// Signals when the run uses it.
+// Signals when the run uses it. The first answer stays: if Signals is nil, the first that gets the lock, else the first that Signals stores.
 type entry struct {
 	req      Request
 	asked    lathe.ApprovalRequest // Tool is nil for a request of Await until the run calls Approve
 	answer   *Answer               // nil: not answered
-	print    string                // the fingerprint of the answer
+	print    string                // the fingerprint of the answer: answers with equal ones are repetitions
 	used     bool                  // Approve has returned the answer
 	reported bool                  // Answer has called OnAnswer, or is about to
 }
@@ -126,6 +126,43 @@ const (
 	maxBody   = 1 << 20
 )
 
+// check returns an error if the answer is not valid for any request.
+func (a *Answer) check() error {
+	object := func(raw json.RawMessage) bool {
+		return len(raw) <= maxBody && rawjson.Check(raw, rawjson.Limits{}) == nil && raw[rawjson.SkipSpace(raw, 0)] == '{'
+	}
+	switch a.Verb {
+	case Approve, Deny:
+		if a.Arguments != nil || a.Result != nil {
+			return fmt.Errorf("%s takes neither arguments nor a result", a.Verb)
+		}
+	case Edit:
+		if a.Result != nil || !object(a.Arguments) {
+			return errors.New("edit takes arguments, a JSON object")
+		}
+	case AnswerIt:
+		if a.Arguments != nil || len(a.Result) > maxBody || rawjson.Check(a.Result, rawjson.Limits{}) != nil {
+			return errors.New("answer takes a result, a JSON value")
+		}
+	default:
+		return errors.New("a verb is approve, edit, deny or answer")
+	}
+	switch {
+	case a.Scope != ScopeOnce && a.Verb != Approve:
+		return errors.New("only approve has a scope")
+	case len(a.By) > maxBy:
+		return errors.New("the name of the approver is too long")
+	case len(a.ReasonCode) > maxReason || strings.Trim(a.ReasonCode, "abcdefghijklmnopqrstuvwxyz0123456789_") != "":
+		return errors.New("a reason code is one word of a-z, 0-9 and _")
+	}
+	return nil
+}
+
+func (a *Answer) approval() lathe.Approval {
+	return lathe.Approval{Approved: a.Verb != Deny, By: a.By, ReasonCode: a.ReasonCode, InRequest: a.InRequest,
+		Arguments: bytes.Clone(a.Arguments), Result: bytes.Clone(a.Result)}
+}
+
 // NewQueue returns an empty queue. opts may be nil, and is copied.
 func NewQueue(opts *QueueOptions) *Queue {
 	q := &Queue{pending: map[string]*entry{}}
@@ -178,8 +215,7 @@ func (q *Queue) use(req *lathe.ApprovalRequest) (a lathe.Approval, added *Reques
 		q.pending[req.Digest] = e
 		return a, &e.req, lathe.ErrPending
 	case e.answer == nil:
-		// Await had only what the log of the run contains; req is the call itself.
-		if e.asked.Tool == nil {
+		if e.asked.Tool == nil { // Await had only what the log of the run contains; req is the call itself
 			*e = *newEntry(req, q.opts.Now())
 		}
 		return a, nil, lathe.ErrPending
@@ -193,11 +229,6 @@ func (q *Queue) use(req *lathe.ApprovalRequest) (a lathe.Approval, added *Reques
 		_ = q.opts.Grants.Add(req, answer.Scope, answer.By)
 	}
 	return answer.approval(), nil, nil
-}
-
-func (a *Answer) approval() lathe.Approval {
-	return lathe.Approval{Approved: a.Verb != Deny, By: a.By, ReasonCode: a.ReasonCode, InRequest: a.InRequest,
-		Arguments: bytes.Clone(a.Arguments), Result: bytes.Clone(a.Result)}
 }
 
 func newEntry(req *lathe.ApprovalRequest, now time.Time) *entry {
@@ -255,14 +286,14 @@ func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 	}
 	req := e.req
 	if signals := q.opts.Signals; signals != nil {
-		q.mu.Unlock() // of concurrent answers, the store accepts the first and those equal to it
+		q.mu.Unlock() // the store may block
 		if err := q.store(ctx, signals, &req, &a); err != nil {
 			return err
 		}
-		q.mu.Lock()
+		q.mu.Lock() // an answer that was set meanwhile is equal, since the store has accepted both
 	}
 	e.answer, e.print = &a, fingerprint(&a)
-	isFirst := !e.reported
+	isFirst := !e.reported // only one of several equal answers at once calls OnAnswer
 	e.reported = true
 	q.mu.Unlock()
 	if isFirst && q.opts.OnAnswer != nil {
@@ -315,38 +346,6 @@ func (q *Queue) Await(r Request) (waits bool) {
 		q.pending[r.Digest] = e
 	}
 	return e != nil && e.answer == nil
-}
-
-// check returns an error if the answer is invalid.
-func (a *Answer) check() error {
-	object := func(raw json.RawMessage) bool {
-		return len(raw) <= maxBody && rawjson.Check(raw, rawjson.Limits{}) == nil && raw[rawjson.SkipSpace(raw, 0)] == '{'
-	}
-	switch a.Verb {
-	case Approve, Deny:
-		if a.Arguments != nil || a.Result != nil {
-			return fmt.Errorf("%s takes neither arguments nor a result", a.Verb)
-		}
-	case Edit:
-		if a.Result != nil || !object(a.Arguments) {
-			return errors.New("edit takes arguments, a JSON object")
-		}
-	case AnswerIt:
-		if a.Arguments != nil || len(a.Result) > maxBody || rawjson.Check(a.Result, rawjson.Limits{}) != nil {
-			return errors.New("answer takes a result, a JSON value")
-		}
-	default:
-		return errors.New("a verb is approve, edit, deny or answer")
-	}
-	switch {
-	case a.Scope != ScopeOnce && a.Verb != Approve:
-		return errors.New("only approve has a scope")
-	case len(a.By) > maxBy:
-		return errors.New("the name of the approver is too long")
-	case len(a.ReasonCode) > maxReason || strings.Trim(a.ReasonCode, "abcdefghijklmnopqrstuvwxyz0123456789_") != "":
-		return errors.New("a reason code is one word of a-z, 0-9 and _")
-	}
-	return nil
 }
 
 // Withdraw removes the requests of a run, and the approvals for that run, from memory. Call it when the run has ended. Answers in Signals
