@@ -19,10 +19,10 @@ import (
 // state of the runs that is in the engine.
 type stepped struct {
 	base
-	mu      sync.Mutex              // guards base.host, base.engine and working, which Restart replaces
+	mu      sync.Mutex              // guards base.host, base.engine and working, which Restart replaces and drivers read
 	working context.Context         // of the current process
 	leave   context.CancelCauseFunc // ends the current process
-	ctx     context.Context         // of the engine
+	ctx     context.Context         // of the engine: done after Close
 	close   context.CancelFunc
 	runs    map[string]*steps // by run id
 	drivers sync.WaitGroup    // one goroutine for each run
@@ -31,9 +31,9 @@ type stepped struct {
 // steps is a run of the engine. Its driver is the goroutine that executes drive.
 type steps struct {
 	id     string
-	idle   atomic.Bool   // no step is in progress
-	wake   chan struct{} // the run has input
-	resume atomic.Bool   // the next step resumes the run
+	idle   atomic.Bool   // the run is parked and waits for input, or its driver has returned
+	wake   chan struct{} // buffers one signal: the run has input
+	resume atomic.Bool   // the next step after the run was parked resumes it
 
 	mu      sync.Mutex              // guards the rest
 	cancel  bool                    // the run is to be cancelled
@@ -79,27 +79,29 @@ func (p *stepped) drive(r *steps) {
 	var next *engine.NextStep // what the step does, as the one before has returned it; nil: not known
 	for p.ctx.Err() == nil {
 		out, err := p.step(r, opts)
-		if err != nil { // the step is repeated: as a resume, which After -1 forces, and without its effect if that must not be repeated
-			mayWrite := next != nil && next.Writes()
-			opts.After, opts.Settle = -1, opts.Settle || mayWrite
+		if err != nil { // repeat the step
+			opts.After = -1 // no log ends there, so the step resumes the run
+			if next != nil && next.Writes() {
+				opts.Settle = true // its effect must not be repeated
+			}
 			r.sleep(p.ctx, time.Second)
 			continue
 		}
 		opts, next = engine.StepOptions{After: out.LastID}, out.Next
-		if next != nil {
-			continue
-		}
-		if out.Status != "parked" {
+		switch {
+		case next != nil: // execute it
+		case out.Status == "parked":
+			r.idle.Store(true)
+			r.sleep(p.ctx, untilExpiry(out))
+			opts.Resume = r.resume.Swap(false)
+			r.idle.Store(false)
+		default: // the run has ended
 			return
 		}
-		r.idle.Store(true)
-		r.sleep(p.ctx, untilExpiry(out))
-		opts.Resume = r.resume.Swap(false)
-		r.idle.Store(false)
 	}
 }
 
-// step executes one step in the current process.
+// step executes one step in the current process. If the process ends during the step, the step ends with [lathe.ErrLeft].
 func (p *stepped) step(r *steps, opts engine.StepOptions) (*engine.Step, error) {
 	p.mu.Lock()
 	e, l, working := p.engine, p.host.Loop, p.working

@@ -27,6 +27,7 @@ func TestIndex(t *testing.T, open func() store.RunIndex) {
 		{"lists no text", listsNoText},
 		{"lists the runs and calls of a time", listsTimes},
 		{"searches page by page", searches},
+		{"continues a search that was stopped", continuesSearches},
 		{"finds runs by what they did", finds},
 	})
 }
@@ -259,13 +260,20 @@ func listsTimes(t *testing.T, s store.RunIndex) {
 	}
 }
 
-func searches(t *testing.T, s store.RunIndex) {
-	const all = 23
-	for i := range all {
+// appendSearched appends n runs, run_00 and so on. Three start at each time, and each has called one of the tools
+// tool_0 to tool_4.
+func appendSearched(t *testing.T, s store.RunIndex, n int) {
+	t.Helper()
+	for i := range n {
 		id := fmt.Sprintf("run_%02d", i)
-		mustAppend(t, s, id, 0, at(id, 1, i/3, &event.RunStarted{Model: "m"}), // some start at one time
+		mustAppend(t, s, id, 0, at(id, 1, i/3, &event.RunStarted{Model: "m"}),
 			at(id, 2, i, &event.ToolCallPlanned{ToolCallID: "c", Tool: fmt.Sprintf("tool_%d", i%5)}))
 	}
+}
+
+func searches(t *testing.T, s store.RunIndex) {
+	const all = 23
+	appendSearched(t, s, all)
 	matched := 0
 	uses := func(_ context.Context, r *store.RunSummary) (bool, error) {
 		matched++
@@ -297,23 +305,26 @@ func searches(t *testing.T, s store.RunIndex) {
 	if want := []string{"run_18", "run_13", "run_08", "run_03"}; !slices.Equal(found, want) || matched != all || short == 0 {
 		t.Errorf("%v after %d rows and %d short pages, want %v after %d", found, matched, short, want, all)
 	}
+}
 
-	// The page after one that ends before a run begins with that run.
-	var seen []string
-	stop := func(_ context.Context, r *store.RunSummary) (bool, error) {
-		if len(seen)%3 == 2 && seen[len(seen)-1] != "" {
-			seen = append(seen, "")
+// continuesSearches stops a search at the third run: the next page begins with that run.
+func continuesSearches(t *testing.T, s store.RunIndex) {
+	appendSearched(t, s, 23)
+	matched := 0
+	stop := func(context.Context, *store.RunSummary) (bool, error) {
+		if matched == 2 {
 			return false, store.ErrSearchStopped
 		}
-		seen = append(seen, r.RunID)
+		matched++
 		return true, nil
 	}
 	rows, next, err := store.Search(t.Context(), s, nil, 100, stop)
-	if err != nil || len(rows) != 2 || rows[1].RunID != "run_22" || next == "" {
+	if err != nil || len(rows) != 2 || rows[1].RunID != "run_21" || next == "" {
 		t.Fatalf("%+v, %q, %v", rows, next, err)
 	}
+	matched = 0
 	rows, _, err = store.Search(t.Context(), s, &store.RunFilter{After: next}, 100, stop)
-	if err != nil || len(rows) == 0 || rows[0].RunID != "run_21" {
+	if err != nil || len(rows) != 2 || rows[0].RunID != "run_20" {
 		t.Fatalf("%+v, %v", rows, err)
 	}
 	broken := errors.New("broken")
