@@ -237,7 +237,7 @@ func (w *withholder) editTool(el []byte) (kept []byte, changed bool) {
 // forced returns the type of a removed tool that the tool choice of the request requires, or "".
 func (w *withholder) forced(body []byte) string {
 	choice := get(body, "tool_choice")
-	typ, mode := text(choice, "type"), text(choice, "mode")
+	typ := text(choice, "type")
 	if forced := w.names[text(choice, "name")]; forced != "" {
 		return forced
 	}
@@ -250,7 +250,7 @@ func (w *withholder) forced(body []byte) string {
 	isAny := rawjson.Text(choice) == "required" || typ == "any"
 	switch {
 	case isAny && !w.toolsLeft,
-		mode == "required" && len(listed) > 0 && !w.leaves(listed),
+		text(choice, "mode") == "required" && len(listed) > 0 && !w.leaves(listed),
 		text(gemini, "mode") == "ANY" && !declaresFunctions(body):
 		return w.removed[0]
 	}
