@@ -31,15 +31,18 @@ type literal struct {
 	code   rune     // the value of an escape so far
 }
 
-// A rewriter emits the input with changes, as late as possible: s[from:i] is what the piece s has that was read and not emitted. A byte that
-// is replaced or omitted first flushes what precedes it.
+// A rewriter emits the input with changes, as late as possible. The bytes s[:from] of the piece s were emitted, replaced or omitted, and
+// s[from:i] were read and not emitted yet. A byte that is replaced or omitted first flushes what precedes it.
+//
+// What becomes of a comma, an unquoted word or a backslash depends on later bytes. It begins at mark, and ends at i while it is read. If it
+// is not complete at the end of the piece, the comma or the word is moved to held, and continues at offset 0 of the next piece.
 type rewriter struct {
 	emit func(string) // receives the next piece of the output, which is a part of the input or a constant
 	s    string       // the piece being read
 	i    int          // offset in s of the next byte
 	from int          // offset in s of the first byte that was not emitted
-	mark int          // offset in s of the beginning of the escape, the comma or the word
-	held []byte       // a comma and the white space after it, or an unquoted word, from earlier pieces
+	mark int          // offset in s of the beginning of the escape, the comma or the word; 0 if it began in an earlier piece
+	held []byte       // what earlier pieces have of the comma and the white space after it, or of the unquoted word
 }
 
 // flush emits the bytes read up to offset i.
@@ -68,11 +71,9 @@ func (r *rewriter) emitHeld() {
 	}
 }
 
-// dropHeld discards the comma from mark on and the white space after it, because a closing bracket follows.
+// dropHeld discards the comma and the white space after it, or the unquoted word: the buffered bytes and those from mark on.
 func (r *rewriter) dropHeld() {
-	if len(r.held) == 0 {
-		r.flush(r.mark)
-	}
+	r.flush(r.mark)
 	r.held = r.held[:0]
 	r.from = r.i
 }
@@ -120,16 +121,15 @@ func (l *literal) scan(s string) int {
 		l.step(s[l.i])
 	}
 	switch l.state {
-	case literalEscape:
+	case literalEscape: // escape emits the backslash if the next byte shows that it stays
 		l.flush(l.mark)
-	case literalNext, literalNextKey, literalBare:
+	case literalNext, literalNextKey, literalBare: // later bytes decide how the comma or the word is emitted
 		l.flush(l.mark)
 		l.held = append(l.held, s[l.mark:l.i]...)
 	case literalWord:
-		if l.none {
-			l.from = l.i
+		if !l.none { // None is omitted, and literalWord emits null at its end
+			l.flush(l.i)
 		}
-		l.flush(l.i)
 	default:
 		l.flush(l.i)
 	}
@@ -260,10 +260,9 @@ func (l *literal) blank() {
 	l.i++
 }
 
-// rejectHeld discards the buffered bytes and marks the value as invalid.
+// rejectHeld discards the comma or the word, as dropHeld does, and marks the value as invalid.
 func (l *literal) rejectHeld() {
-	l.flush(l.mark)
-	l.from = l.i
+	l.dropHeld()
 	l.state = literalBad
 }
 
@@ -292,7 +291,7 @@ func (l *literal) after(c byte) {
 
 // close ends the innermost list or dict at bracket, '}' or ']'. A comma before it is omitted.
 func (l *literal) close(bracket byte) {
-	if l.state == literalNext || l.state == literalNextKey {
+	if l.state == literalNext || l.state == literalNextKey { // else no comma precedes the bracket
 		l.dropHeld()
 	}
 	if l.inObject() != (bracket == '}') {

@@ -104,7 +104,6 @@ func (l *literal) bareWord(c byte) {
 func (l *literal) endBareWord() {
 	word := strings.TrimRight(string(l.held)+l.s[l.mark:l.i], " \n\t\r")
 	if word == "" {
-		l.held = l.held[:0]
 		l.rejectHeld()
 		return
 	}

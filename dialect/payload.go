@@ -9,7 +9,8 @@ const maxNameBytes = 256 // maximal length of a tool's name in the text, with it
 // A payload reads a call that is one JSON object with the tool's name and its arguments, such as {"name":…,"arguments":{…}}, up to a
 // mark. Once the name is known, it emits argument text as it arrives; before that it buffers the text.
 //
-// It stores the text of the object until the call is complete, to emit it as text if the call is unreadable.
+// It stores the text of the object until the call is complete, to emit it as text if the call is unreadable. The field object has what is
+// known of the call, and r.open is set once the call has begun: when both the name and the beginning of the arguments were read.
 type payload struct {
 	r      *reader     // emits the deltas
 	limit  int         // the maximal length, in bytes
@@ -36,24 +37,26 @@ func (p *payload) reset() {
 // inString reports whether the next byte belongs to a JSON string: a mark there is data.
 func (p *payload) inString() bool { return p.object.js.inString() }
 
-// good reports whether the object is complete and a call.
+// good reports whether the object is complete and a call. If the call has not begun, no arguments were read, and an unknown member may
+// contain them: the object is then not a call.
 func (p *payload) good() bool {
 	o := &p.object
 	return p.bad == "" && o.js.state == jsonDone && o.named && (p.r.open || !o.hasOther)
 }
 
-// add reads a piece of the object, or of the text between the object and its end mark.
+// add reads a piece of the object, or of the text between the object and its end mark. Once the call is unreadable, because of an error or
+// of the limit, the rest is text.
 func (p *payload) add(s string) {
 	if p.bad == "" {
-		n := min(len(s), p.limit-len(p.raw))
+		n := min(len(s), p.limit-len(p.raw)) // up to the limit
 		p.read(s[:n])
 		s = s[n:]
 		if s == "" {
 			return
 		}
 		if p.bad == "" {
-			p.fail(lathe.CodePayloadTooLarge)
-			p.object.js.outer = 0
+			p.reject(lathe.CodePayloadTooLarge)
+			p.object.js.outer = 0 // the scanner need not stop at the outer levels any more
 		}
 	}
 	if p.bad == lathe.CodePayloadTooLarge {
@@ -72,10 +75,11 @@ func (p *payload) keep(s string) {
 	p.raw = append(p.raw, s...)
 }
 
+// read reads s, which is within the limit.
 func (p *payload) read(s string) {
 	p.keep(s)
 	if !p.scan(s) {
-		p.fail(lathe.CodePayloadParseError)
+		p.reject(lathe.CodePayloadParseError)
 	}
 }
 
@@ -96,8 +100,8 @@ func (p *payload) scan(s string) bool {
 	return true
 }
 
-// fail marks the call as unreadable and emits its text as text. The ParseError follows at the end of the payload.
-func (p *payload) fail(code lathe.Code) {
+// reject marks the call as unreadable and emits its text so far as text. close emits the ParseError.
+func (p *payload) reject(code lathe.Code) {
 	p.bad, p.r.unreadable = code, true
 	p.r.emit(lathe.DeltaText, string(p.raw))
 	p.raw = p.raw[:min(len(p.raw), maxExcerptBytes)]
@@ -106,8 +110,9 @@ func (p *payload) fail(code lathe.Code) {
 	}
 }
 
-// close ends the payload; cut is truncated if the text ended before the end mark.
-func (p *payload) close(cut bool) {
+// close ends the payload and, if the call is unreadable, emits the ParseError. incomplete is truncated if the text ended before the end
+// mark, else whole.
+func (p *payload) close(incomplete bool) {
 	r := p.r
 	switch {
 	case p.bad != "": // its text is emitted already
@@ -117,14 +122,14 @@ func (p *payload) close(cut bool) {
 		}
 		r.end(whole)
 		return
-	case cut && r.open:
+	case incomplete && r.open:
 		r.end(truncated)
 		return
-	case cut:
-		p.fail(lathe.CodeIncompleteCall)
+	case incomplete:
+		p.reject(lathe.CodeIncompleteCall)
 		r.cut = true
 	default:
-		p.fail(lathe.CodePayloadParseError)
+		p.reject(lathe.CodePayloadParseError)
 	}
 	r.fail(p.bad, r.toolName(p.object.name), string(p.raw), p.total)
 }

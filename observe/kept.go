@@ -6,23 +6,23 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// What a bus retains of one model call. Of a longer one it retains nothing more.
+// Limits of what a bus retains of one model call. If the model call exceeds one, the bus retains none of its deltas.
 const (
 	maxKept       = 1 << 20 // bytes of text
 	maxKeptDeltas = 500
 )
 
-// kept is what a bus retains of the current model call of a run: its deltas from the first on, consecutive ones of one kind as one.
+// kept contains the deltas that a bus retains of the current model call of a run. Consecutive deltas of one kind are combined into one.
 type kept struct {
 	mu         sync.Mutex
 	deltas     []event.Event
-	text       []byte // of the last one, which flush writes into it
-	n          int64  // N of the last delta
-	size       int    // bytes of text
-	incomplete bool   // deltas are missing, or there are too many
+	text       []byte // the text of the last element of deltas, until flush writes it into that element
+	n          int64  // the number N of the last delta that was published
+	size       int    // bytes of text in all deltas
+	incomplete bool   // a delta was not retained, so that none is
 }
 
-// note retains the event if it is a delta of the model call.
+// note retains the event if it is a delta of the model call. The beginning and the end of a model call discard what is retained.
 func (k *kept) note(e *event.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -30,7 +30,7 @@ func (k *kept) note(e *event.Event) {
 	case *event.ModelCallStarted, *event.ModelCallFinished:
 		k.deltas, k.text, k.n, k.size, k.incomplete = nil, nil, 0, 0, false
 	case *event.TextDelta:
-		if d.Delta != nil { // it has content that no text stands for
+		if d.Delta != nil { // the content of the delta is not only text, so it cannot be combined
 			k.incomplete = true
 		}
 		k.add(e, d.Text)
@@ -40,11 +40,11 @@ func (k *kept) note(e *event.Event) {
 		k.add(e, d.Text)
 	case *event.ToolCallDelta:
 		k.add(e, d.Text)
-	default: // the event is stored, or says nothing about a model call
+	default: // subscribers read other events from the store, or the event does not belong to a model call
 	}
 }
 
-// add retains a delta with this text.
+// add retains a delta with this text, or discards all if the delta does not follow the last one or a limit is exceeded.
 func (k *kept) add(e *event.Event, text string) {
 	k.size += len(text)
 	if k.incomplete || e.N != k.n+1 || k.size > maxKept {
@@ -65,7 +65,7 @@ func (k *kept) add(e *event.Event, text string) {
 	k.text = append(k.text[:0], text...)
 }
 
-// discard retains nothing more of the model call.
+// discard removes what is retained of the model call, and prevents that more of it is retained.
 func (k *kept) discard() { k.incomplete, k.deltas, k.text = true, nil, nil }
 
 // continues reports whether the text of b belongs to that of a.
@@ -75,7 +75,7 @@ func continues(a, b event.Data) bool {
 	return a.EventType() == b.EventType() && (!isCall || x.Index == y.Index)
 }
 
-// flush writes the text of the last delta, which other readers may have: it gets data of its own.
+// flush writes the text into the last delta. It replaces the data of the delta, because results of read share them.
 func (k *kept) flush() {
 	if len(k.deltas) == 0 {
 		return
@@ -94,7 +94,8 @@ func (k *kept) flush() {
 	}
 }
 
-// read returns the retained deltas, numbered from 1, and how many deltas fewer that is than were published.
+// read returns the retained deltas. Since each may combine several published ones, they are numbered anew, from 1 on. fewer is the number
+// of published deltas minus that of the returned ones: a subscriber subtracts it from N of each later delta.
 func (k *kept) read() (deltas []event.Event, fewer int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

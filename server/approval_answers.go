@@ -79,12 +79,14 @@ func (h *planner) takeApprovals(ctx context.Context, a *chat) (done bool, p *pro
 	for _, answer := range answers {
 		v, p := h.view(ctx, a.caller, t.run)
 		switch {
-		case p != nil && !a.req.Answered:
+		case p.Absent() && !a.req.Answered:
 			return false, nil // the run was deleted, and the answers are part of an older conversation
-		case p != nil:
-			return false, t.unknown()
+		case p.Absent():
+			p = t.unknown()
+		case p == nil:
+			p = t.take(ctx, v, answer)
 		}
-		if p := t.take(ctx, v, answer); p != nil {
+		if p != nil {
 			return false, p
 		}
 	}
@@ -100,7 +102,7 @@ type approvalTaker struct {
 	*planner
 	chat    *chat
 	run     string
-	results map[string]lathe.Output // the results of client calls that the request contains; nil: they are not stored yet
+	results map[string]lathe.Output // the results of client calls that the request contains; nil until storeResults has read them
 	decided bool                    // the log did not yet have the decision of at least one answer
 }
 
@@ -108,7 +110,7 @@ func (t *approvalTaker) unknown() *problem {
 	return badRequest(t.chat.protocol.conversation, "An answer to an approval names no call that waits, or calls of several runs.").WithCode("approval_not_found")
 }
 
-// take stores one answer. v is the run before it.
+// take stores one answer. v is the run before it. An answer that repeats the decision about the call changes nothing.
 func (t *approvalTaker) take(ctx context.Context, v *runlog.View, answer wire.ApprovalAnswer) (p *problem) {
 	req, c := t.chat.req, t.chat.caller
 	call := callOfApproval(v, answer.ID)
@@ -129,14 +131,14 @@ func (t *approvalTaker) take(ctx context.Context, v *runlog.View, answer wire.Ap
 		t.decided = true
 		p = t.decide(ctx, v, call, answer)
 	}
-	isRepeated := p != nil && p.Code == "already_decided"
-	if isRepeated && (!req.Answered || !contradicts(p, answer.Approve)) {
-		return nil // the answer repeats the decision, or is part of an older conversation
+	if p == nil || p.Code != "already_decided" || req.Answered && contradicts(p, answer.Approve) {
+		return p
 	}
-	return p
+	return nil // the answer repeats the decision, or is part of an older conversation
 }
 
-// storeResults stores the results of client calls that the request contains in addition to its approval answers.
+// storeResults stores the results of client calls that the request contains in addition to its approval answers. The first result of a
+// call counts.
 func (t *approvalTaker) storeResults(ctx context.Context, v *runlog.View) (p *problem) {
 	c := t.chat.caller
 	if t.results, p = t.resultsFor(ctx, c, t.chat.req.Messages, v); p != nil {
@@ -149,6 +151,7 @@ func (t *approvalTaker) storeResults(ctx context.Context, v *runlog.View) (p *pr
 	return p
 }
 
+// decide stores the decision of an answer about a call that waits, and makes the run read it.
 func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
 	open := v.OpenCall(call)
 	if open == nil || !open.Asked {
@@ -162,6 +165,7 @@ func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string,
 	return p
 }
 
+// attach makes the run, which has all decisions, answer the request from the first of them on.
 func (t *approvalTaker) attach(ctx context.Context) (done bool, p *problem) {
 	a := t.chat
 	v, p := t.view(ctx, a.caller, t.run)
@@ -169,6 +173,7 @@ func (t *approvalTaker) attach(ctx context.Context) (done bool, p *problem) {
 		return false, p
 	}
 	if !t.decided && len(t.results) > 0 { // no new decision has made the run read the results
+		// A result that was sent before, or after which the run has ended, changes nothing.
 		if _, p := t.inputs().applyResults(ctx, a.caller, v, t.results); p != nil && p.Code != "already_answered" && p.Code != "run_ended" {
 			return false, p
 		}
@@ -206,5 +211,3 @@ func beforeDecisions(v *runlog.View, answers []wire.ApprovalAnswer) (after int64
 	}
 	return after, base
 }
-
-func (h *planner) inputs() *inputHandler { return &inputHandler{h.runStarter} }

@@ -117,6 +117,8 @@ type removalHandler struct{ *sessionsHandler }
 // An inputHandler serves the input of runs in progress: approvals, results of client tools, cancellation, resumption.
 type inputHandler struct{ *runStarter }
 
+func (h *planner) inputs() *inputHandler { return &inputHandler{h.runStarter} }
+
 // A uiHandler serves the streams of chat pages.
 type uiHandler struct {
 	*runStarter

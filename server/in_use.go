@@ -1,6 +1,9 @@
 package server
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // inUse contains one value for each key that has users. The zero value is ready for use.
 type inUse[K comparable, V any] struct {
@@ -46,4 +49,34 @@ func (m *inUse[K, V]) get(key K) (value V) {
 		value = u.value
 	}
 	return value
+}
+
+// runLocks is a set of locks by name. The value of a name is a channel of capacity 1; an element in it means that the lock is
+// acquired.
+type runLocks struct{ turns inUse[string, chan struct{}] }
+
+// lock acquires the lock of the name. If ctx is done first, it returns a problem and the lock is not acquired.
+func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), p *problem) {
+	turn, release := l.turns.acquire(name, func() chan struct{} { return make(chan struct{}, 1) })
+	select {
+	case turn <- struct{}{}:
+		return func() {
+			<-turn
+			release()
+		}, nil
+	case <-ctx.Done():
+		release()
+		return nil, clientGone()
+	}
+}
+
+// scan acquires the lock for requests that read many runs (statistics and searches), one for each key: several at once
+// would take the processors from all other requests. It also flushes events in memory to the store. The caller must call
+// unlock.
+func (co *core) scan(ctx context.Context, c *caller) (unlock func(), p *problem) {
+	unlock, p = co.locks.lock(ctx, "scan of "+c.key.Name) // run ids have no blanks, so the name is not that of a run
+	if p == nil {
+		_ = co.opts.Engine.Flush(ctx, "") // if the store fails, the next read reports it
+	}
+	return unlock, p
 }

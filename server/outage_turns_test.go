@@ -77,6 +77,42 @@ func TestHiddenTurnsAreNotLostInAnOutage(t *testing.T) {
 	}
 }
 
+// While the store does not answer, a request with an answer to an approval can be sent again, and the answer counts then.
+func TestApprovalAnswersAreNotLostInAnOutage(t *testing.T) {
+	t.Parallel()
+	c := wireClients["responses"]
+	for how, after := range map[string]string{"at the end": "", "before a message": `,{"type":"message","role":"user","content":"look {}"}`} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := &unreadable{Memory: store.NewMemory(nil)}
+			h := open(t, func(set *setting) { set.store = s })
+			post := func(input string) *wireAnswer {
+				return c.send(t.Context(), h.fixture, false, `{"model":"sim/demo","input":[{"type":"message","role":"user","content":"write {\"n\":1}"}`+input+
+					`],"tools":[{"type":"mcp","server_label":"lathe","require_approval":"always"}]}`)
+			}
+			a := post("")
+			var request string
+			for _, p := range a.message.Parts {
+				if o, ok := p.(lathe.Opaque); ok && strings.Contains(string(o.JSON), `"mcp_approval_request"`) {
+					request = string(o.JSON)
+				}
+			}
+			if a.err != nil || request == "" {
+				t.Fatalf("%v: %s", a.err, a.body)
+			}
+			approves := "," + request + `,{"type":"mcp_approval_response","approval_request_id":"` + parse[struct{ ID string }](t, request).ID + `","approve":true}` + after
+			s.down.Store(true)
+			if b := post(approves); b.status != 503 || b.header.Get("Retry-After") == "" {
+				t.Errorf("in an outage: %d %s", b.status, b.body)
+			}
+			s.down.Store(false)
+			if b := post(approves); b.err != nil || h.log.wrote.Load() != 1 {
+				t.Errorf("after it: %v, written %d times: %s", b.err, h.log.wrote.Load(), b.body)
+			}
+		})
+	}
+}
+
 // While the store does not answer, a request that names an object of the vendor's account can be sent again; and an object that is
 // named at several places is looked up once.
 func TestObjectsAreNotForbiddenInAnOutage(t *testing.T) {

@@ -50,24 +50,26 @@ type tracked struct {
 	// "": it did not fail.
 	continued int
 	failed    string
+	cancel    func() // cancels the run; set before the run begins
 
 	// Only the goroutine of the run uses these fields.
 	start    int // number of messages of the request
 	executed map[string]bool
 	stored   bool // the log of the run has an event that was stored after the record was made
 
-	mu sync.Mutex // guards the fields below
+	// mu guards the fields below. Only one goroutine at a time changes runID: that of the run while the run is active, else that of
+	// the request. Each reads runID without mu while it is the one that may change it.
+	mu sync.Mutex
 
-	// The record of the request. The lookup of an earlier run calls found or lookupFailed. If the earlier run answers the request,
-	// the lookup calls answeredBy. Otherwise record makes the record of a new run, unless it finds that of another one. forget
-	// returns to the state after found, so that the next run replaces the record.
+	// The record of the request. The lookup of an earlier run calls found or lookupFailed; it is omitted if the client requires a new
+	// run. If the earlier run answers the request, the lookup calls answeredBy, which sets runID. Otherwise record makes the record of
+	// a new run, and sets runID, or finds that of another run, and sets outrun. forget returns to the state after found, so that
+	// the next run replaces the record.
 	looked bool   // the record was looked up, so known is valid
 	known  string // the run of the stored record, which does not answer this request; "": there is no record
 	unsure bool   // the lookup of a record failed, so there may be one
-	runID  string // the recorded run; "": no record was made
+	runID  string // the recorded run, which answers the request; "": no record was made
 	outrun bool   // a record of another run, which answers the request, exists
-
-	cancel func() // cancels the run; set when the run begins
 }
 
 var _ engine.Recorder = (*tracked)(nil)
@@ -139,6 +141,7 @@ func (t *tracked) Emit(ctx context.Context, e event.Event) {
 		return
 	}
 	if t.stored {
+		// The time is that of opts.Now, with which lookups compare it. The time of a delivery is that of time.Now, with which stores do.
 		t.earlier.results.put(e.RunID, res, t.start, t.earlier.opts.Now(), t.executed)
 	} else if t.runID == e.RunID { // else the record names the run that this one was to continue: it stays
 		t.withdraw(ctx) // the store accepted the record and then failed to store the run
@@ -170,8 +173,8 @@ func (t *tracked) recordAt(ctx context.Context, e *event.Event) error {
 	return t.record(ctx, e.RunID)
 }
 
-// record stores, once, that the run answers the request. It returns an error that wraps [engine.ErrSuperseded] if the
-// record of another run exists.
+// record stores, once, that the run answers the request, in place of the record of the run known. It returns an error that wraps
+// [engine.ErrSuperseded] if a record of another run exists that answers the request.
 func (t *tracked) record(ctx context.Context, runID string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,8 +188,8 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 				return err
 			}
 			t.known = r.RunID
-			isUnanswered := err == nil && !r.Delivered
-			t.outrun = isUnanswered && t.unsure && !t.requiresNew
+			// After a failed lookup, the run of an undelivered record would have answered the request.
+			t.outrun = err == nil && !r.Delivered && t.unsure && !t.requiresNew
 			if t.outrun {
 				break
 			}
@@ -199,8 +202,8 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 		if lathe.CodeOf(err) != lathe.CodeConflict {
 			return err
 		}
-		t.outrun = t.looked // the record was made after the lookup
-		if t.outrun {
+		if t.looked { // the record of another run was made after the lookup; without a lookup, find that record
+			t.outrun = true
 			break
 		}
 	}
@@ -295,10 +298,10 @@ func (t *tracked) markDelivered(ctx context.Context, at time.Time) error {
 // deliverTimeout bounds the store operation that records a delivery.
 const deliverTimeout = 5 * time.Second
 
-// permit removes the advice not to retry from the failure of a run that a retry would continue. If the model server has
-// failed with the same code in maxRepeatedFailures runs, permit instead sets a status that clients do not retry: each retry
-// costs all attempts of a model call.
-func (t *tracked) permit(res *event.Result, p *problem) {
+// adviseRetry sets in p, the problem of a run, whether clients retry the request. If a retry would continue the run, they do, unless the
+// model server has failed with the same code in maxRepeatedFailures runs: each retry costs all attempts of a model call. p then gets
+// a status that clients do not retry.
+func (t *tracked) adviseRetry(res *event.Result, p *problem) {
 	mayPass := res.Reason == lathe.ReasonUpstreamError || res.Reason == lathe.ReasonInterrupted
 	if p == nil || !mayPass || !t.recorded() {
 		return

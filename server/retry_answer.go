@@ -53,7 +53,7 @@ func (er *earlierRuns) answerRepeated(w http.ResponseWriter, r *http.Request, j 
 			return true
 		case attached && !e.abandoned(): // the run failed while this request waited for it: this request gets the same failure
 			p := problems.Ended(e.res)
-			t.permit(e.res, p)
+			t.adviseRetry(e.res, p)
 			failStream(w, t.caller, j, enc, p)
 			return true
 		}

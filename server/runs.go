@@ -5,17 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/gateway/memory"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/text"
-	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -23,13 +19,13 @@ import (
 // limit until they get approvals and results of client tools. The state of a run is computed from its log, which is read
 // once for each request. A run of another principal is reported as not found.
 
-// view reads the log of a run that the caller owns, for a request about this run.
+// view reads the log of a run that the caller owns, for a request about this run: see viewAs.
 func (rv *runViews) view(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	return rv.viewAs(ctx, c, id, c.owns)
 }
 
-// viewAs reads the log of a run whose principal the function may accepts, such as [caller.sees], and names the run in the log
-// line of the request.
+// viewAs reads the log of a run for a request about this run: the log line of the request then names the run. The function may, such as
+// [caller.sees], reports whether the caller may read the runs of a principal.
 func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(principal string) bool) (*runlog.View, *problem) {
 	v, p := rv.readRun(ctx, c, id, may)
 	if p == nil {
@@ -38,12 +34,12 @@ func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(p
 	return v, p
 }
 
-// viewOther reads the log of a run that the caller owns, for a request about another run.
+// viewOther reads the log of a run that the caller owns, for a request about another run: the log line does not name this one.
 func (rv *runViews) viewOther(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	return rv.readRun(ctx, c, id, c.owns)
 }
 
-// readRun reads the log of a run. A run whose principal may does not accept is reported as not found.
+// readRun reads the log of a run for viewAs and viewOther. If the function may returns false, the run is reported as not found.
 func (rv *runViews) readRun(ctx context.Context, c *caller, id string, may func(principal string) bool) (*runlog.View, *problem) {
 	_ = rv.opts.Engine.Flush(ctx, id) // if the store fails, the read below reports it
 	v, err := runlog.Read(ctx, rv.opts.Index, id, func(d *event.RunStarted) bool { return may(d.Principal) })
@@ -166,18 +162,17 @@ func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller)
 	return h.answerDecider(w, r, c, http.StatusOK)
 }
 
-// answerDecider writes the current state of the run in the path with the status. An approver who does not own the run sees
-// it without answer and labels, and only if it has requests for approval.
+// answerDecider writes the current state of the run in the path with the status, for every caller that may see the run or decide about its
+// calls. An approver who does not own the run sees it without answer and labels, and only if it has requests for approval.
 func (rv *runViews) answerDecider(w http.ResponseWriter, r *http.Request, c *caller, status int) *problem {
 	v, p := rv.viewToDecide(r.Context(), c, r.PathValue("id"))
-	if p != nil {
-		c.runID, c.named = "", ""
-		return p
+	sees := p == nil && c.sees(v.State.Run.Principal)
+	if p == nil && !sees && len(v.Requests) == 0 {
+		p = noRun()
 	}
-	sees := c.sees(v.State.Run.Principal)
-	if !sees && len(v.Requests) == 0 {
-		c.runID, c.named = "", ""
-		return noRun()
+	if p != nil {
+		c.runID, c.named = "", "" // the log line does not name a run that the caller does not see
+		return p
 	}
 	b := rv.body(r.Context(), c, v)
 	if !sees {
@@ -186,85 +181,11 @@ func (rv *runViews) answerDecider(w http.ResponseWriter, r *http.Request, c *cal
 	return answerAs(w, status, b)
 }
 
-// answerRun writes the current state of the run with the status.
+// answerRun writes the current state of a run that the caller sees with the status.
 func (rv *runViews) answerRun(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
 	v, p := rv.viewAs(r.Context(), c, id, c.sees)
 	if p != nil {
 		return p
 	}
 	return answerAs(w, status, rv.body(r.Context(), c, v))
-}
-
-// runLocks is a set of locks by name. The value of a name is a channel of capacity 1; an element in it means that the lock is
-// acquired.
-type runLocks struct{ turns inUse[string, chan struct{}] }
-
-// lock acquires the lock of the name. If ctx is done first, it returns a problem and the lock is not acquired.
-func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), p *problem) {
-	turn, release := l.turns.acquire(name, func() chan struct{} { return make(chan struct{}, 1) })
-	select {
-	case turn <- struct{}{}:
-		return func() {
-			<-turn
-			release()
-		}, nil
-	case <-ctx.Done():
-		release()
-		return nil, clientGone()
-	}
-}
-
-// scan acquires the lock for requests that read many runs (statistics and searches), one for each key: several at once
-// would take the processors from all other requests. It also flushes events in memory to the store. The caller must call
-// unlock.
-func (co *core) scan(ctx context.Context, c *caller) (unlock func(), p *problem) {
-	unlock, p = co.locks.lock(ctx, "scan of "+c.key.Name) // run ids have no blanks, so the name is not that of a run
-	if p == nil {
-		_ = co.opts.Engine.Flush(ctx, "") // if the store fails, the next read reports it
-	}
-	return unlock, p
-}
-
-// A holder is a sink that retains the setup of a run, and the deltas of its current model call, until the supervisor has
-// stopped executing the run.
-type holder struct {
-	work      *work
-	setup     *setup
-	bus       *observe.Bus        // may be nil
-	reserved  *memory.Reservation // memory of the run's conversation; nil: it is not counted
-	keepOnce  sync.Once
-	freeOnce  sync.Once
-	endDeltas func() // ends the retention of deltas; nil: none are retained. Written in keepOnce
-}
-
-var _ engine.Leaver = (*holder)(nil)
-
-// hold retains the setup of a run that continues without the request of the caller, and the memory of its conversation.
-func (co *core) hold(c *caller) *holder {
-	co.work.hold(c.setup)
-	return &holder{work: &co.work, setup: c.setup, bus: co.opts.Bus, reserved: c.reserved.SplitConversation()}
-}
-
-// Emit implements [event.Sink]. With the first event, the bus begins to retain deltas.
-func (h *holder) Emit(_ context.Context, e event.Event) {
-	h.keepOnce.Do(func() {
-		if h.bus != nil {
-			h.endDeltas = h.bus.Keep(e.RunID)
-		}
-	})
-}
-
-// Leave implements [engine.Leaver]: the supervisor has stopped executing the run.
-func (h *holder) Leave(string) { h.free() }
-
-// free releases the setup and the memory. Further calls have no effect.
-func (h *holder) free() {
-	h.freeOnce.Do(func() {
-		h.keepOnce.Do(func() {}) // a later first event does not begin to retain deltas
-		if h.endDeltas != nil {
-			h.endDeltas()
-		}
-		h.work.release(h.setup)
-		h.reserved.Release()
-	})
 }

@@ -221,7 +221,7 @@ func (s *openStream) end(b []byte) (_ []byte, bad *problem, inStream bool) {
 	if w, ok := s.enc.(stream.Withdrawer); ok && bad == nil {
 		bad = w.Withdrawn(res)
 	}
-	s.job.track.permit(res, bad)
+	s.job.track.adviseRetry(res, bad)
 	if bad == nil {
 		return s.enc.AppendEnd(b, res, nil), nil, true
 	}

@@ -1,6 +1,14 @@
 package server
 
-import "sync"
+import (
+	"context"
+	"sync"
+
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
+	"github.com/lathe-run/lathe/observe"
+)
 
 // work counts the requests in progress and the users of each setup, which are requests and runs.
 type work struct {
@@ -91,4 +99,48 @@ func (w *work) idle() <-chan struct{} {
 		w.empty = make(chan struct{})
 	}
 	return w.empty
+}
+
+// A holder is a sink that retains the setup of a run, and the deltas of its current model call, until the supervisor has
+// stopped executing the run.
+type holder struct {
+	work      *work
+	setup     *setup
+	bus       *observe.Bus        // may be nil
+	reserved  *memory.Reservation // memory of the run's conversation; nil: it is not counted
+	keepOnce  sync.Once
+	freeOnce  sync.Once
+	endDeltas func() // ends the retention of deltas; nil: none are retained. Emit sets it in keepOnce
+}
+
+var _ engine.Leaver = (*holder)(nil)
+
+// hold retains the setup of a run that continues without the request of the caller, and the memory of its conversation.
+func (co *core) hold(c *caller) *holder {
+	co.work.hold(c.setup)
+	return &holder{work: &co.work, setup: c.setup, bus: co.opts.Bus, reserved: c.reserved.SplitConversation()}
+}
+
+// Emit implements [event.Sink]. With the first event, the bus begins to retain deltas.
+func (h *holder) Emit(_ context.Context, e event.Event) {
+	h.keepOnce.Do(func() {
+		if h.bus != nil {
+			h.endDeltas = h.bus.Keep(e.RunID)
+		}
+	})
+}
+
+// Leave implements [engine.Leaver]: the supervisor has stopped executing the run.
+func (h *holder) Leave(string) { h.free() }
+
+// free releases the setup and the memory. Further calls have no effect.
+func (h *holder) free() {
+	h.freeOnce.Do(func() {
+		h.keepOnce.Do(func() {}) // waits for Emit if it is setting endDeltas; a later Emit does nothing
+		if h.endDeltas != nil {
+			h.endDeltas()
+		}
+		h.work.release(h.setup)
+		h.reserved.Release()
+	})
 }

@@ -56,22 +56,23 @@ func (r *revision) build(a *App) (err error) {
 	}
 	set := r.tools.Set
 	// A call of an agent cannot wait for a later approval: tools that need an approval are withheld from agents.
-	calls := &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}
-	if r.unattended, err = NewRunner(cfg, set, calls); err != nil {
+	unattended := CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}
+	if r.unattended, err = NewRunner(cfg, set, &unattended); err != nil {
 		return err
 	}
 	r.runner = r.unattended
 	if a.store != nil {
-		calls.Approver = a.approvals
-		if r.runner, err = NewRunner(cfg, set, calls); err != nil {
+		attended := unattended
+		attended.Approver = a.approvals
+		if r.runner, err = NewRunner(cfg, set, &attended); err != nil {
 			return err
 		}
 	}
 	if err := checkDefinitions(cfg, r.runner); err != nil {
 		return err
 	}
-	for _, text := range RefusedKeys(cfg, set) {
-		a.log.Warn("the tools of a key exceed a limit", "problem", text)
+	for _, problem := range RefusedKeys(cfg, set) {
+		a.log.Warn("the tools of a key exceed a limit", "problem", problem)
 	}
 	simOpts, err := SimOptions(cfg, a.opts.Script, a.opts.Replay)
 	if err != nil {
@@ -92,7 +93,8 @@ func (r *revision) build(a *App) (err error) {
 	if r.setup, err = newSetup(cfg, &a.identities, r.models, servedTools{set, r.runner, a.audit}); err != nil {
 		return err
 	}
-	r.setup.Policy = policy.All(r.setup.Policy, *a.switches.policy())
+	// newSetup returns what the configuration alone determines. The rest needs the switches of the process and the other fields of r.
+	r.setup.Policy = policy.All(r.setup.Policy, *unattended.disabled)
 	r.setup.State = &served{app: a, rev: r, policy: r.setup.Policy}
 	r.setup.Replay = r.replayer(a.log, a.meter)
 	if cfg.Serve.Evals != "" {
@@ -108,8 +110,8 @@ func (r *revision) startTools(a *App) (err error) {
 	if r.tools, err = startTools(ctx, r.cfg, r.agents, a.opts.TemporalTool, a.opts.Tools, opts); err != nil {
 		return err
 	}
-	for _, text := range r.tools.Servers.Warnings() {
-		a.log.Warn(text)
+	for _, warning := range r.tools.Servers.Warnings() {
+		a.log.Warn(warning)
 	}
 	set := r.tools.Set
 	if err := a.pools.tools.Attach(ctx, set); err != nil {
@@ -146,8 +148,12 @@ func keysOf(cfg *config.Config) []server.Key {
 	for name, k := range text.ByName(cfg.Keys) {
 		b := budgets[name]
 		models, tools := cfg.Grants(name)
-		key := server.Key{Name: name, Secret: k.Key.Secret(), Admin: k.Admin, Metrics: k.Metrics,
-			Models: models, Tools: tools, VendorObjects: k.VendorObjects, VendorTools: k.VendorTools,
+		key := server.Key{
+			Name: name, Secret: k.Key.Secret(),
+			Admin: k.Admin, Metrics: k.Metrics,
+			Models: models, Tools: tools,
+			VendorObjects: k.VendorObjects, VendorTools: k.VendorTools,
+			// An empty list stays empty: nil would let the key decide about its own runs.
 			Approve: presentKeys(cfg, append([]string{}, k.Approve...), server.ApproveOwn, server.ApproveOthers),
 			Group:   b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget,
 			Limits: k.Limits, RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
@@ -168,8 +174,8 @@ func keysOf(cfg *config.Config) []server.Key {
 }
 
 // presentKeys removes names from a list that are neither keys nor one of the words, if there is a keys file: [config.Config.Warnings]
-// reports them. Without a keys file such a configuration is refused. A nil list remains nil: it allows all keys, and an empty list allows
-// none.
+// reports them. Without a keys file such a configuration is refused. A nil list remains nil and an empty one remains empty, since they differ
+// in meaning.
 func presentKeys(cfg *config.Config, list []string, words ...string) []string {
 	if cfg.FileKeys == nil {
 		return list

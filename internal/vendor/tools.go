@@ -58,8 +58,8 @@ func Withhold(body []byte, list []string) Withheld {
 		return out
 	}
 	w.editTools(get(top, "tools")) // collects the names of removed tools, which blocks before and after the tools refer to
-	edited := rawjson.AppendEdited(nil, top, func(name string, v []byte) ([]byte, []byte, bool) {
-		w.inTopTools = name == "tools" && v[0] == '['
+	edited := rawjson.AppendEdited(nil, top, func(name string, v []byte) (key, to []byte, keep bool) {
+		w.inTopTools = name == "tools" && v[0] == '[' // for needs, during the calls below
 		switch {
 		case toolMembers[name] != "" && string(v) != "null" && !AllowsTool(list, toolMembers[name]):
 			w.remove(name)
@@ -67,7 +67,8 @@ func Withhold(body []byte, list []string) Withheld {
 		case w.inTopTools:
 			kept, changed := w.editTools(v)
 			w.toolsLeft = kept[rawjson.SkipSpace(kept, 1)] != ']'
-			return nil, kept, !changed || w.toolsLeft
+			isEmptied := changed && !w.toolsLeft
+			return nil, kept, !isEmptied
 		case data[fold(name)] && v[0] == '{':
 			return nil, v, true
 		}
@@ -77,7 +78,7 @@ func Withhold(body []byte, list []string) Withheld {
 	if len(w.removed) == 0 {
 		return out
 	}
-	w.inTopTools = true
+	w.inTopTools = true // for the tools in the tool choice, which are those of the top-level member tools
 	out.Body, out.Tools, out.Forced = edited, w.removed, w.forced(top)
 	if !w.toolsLeft { // vendors refuse a tool choice in a request without tools
 		for _, name := range []string{"tool_choice", "parallel_tool_calls", "toolConfig", "tool_config"} {
@@ -122,8 +123,12 @@ func (w *withholder) refuse(tool []byte) bool {
 		return w.refuse(get(tool, "definition"))
 	case "tool_reference": // refers to a tool that the request declares
 		return w.names[text(tool, "name")] != ""
+	case "shell":
+		if text(get(tool, "environment"), "type") == "local" { // the client executes the commands
+			return false
+		}
 	}
-	if !w.needs(typ) || typ == "shell" && text(get(tool, "environment"), "type") == "local" { // the client executes the commands of a local shell
+	if !w.needs(typ) {
 		return false
 	}
 	w.remove(typ)
@@ -142,7 +147,7 @@ func (w *withholder) editValue(v []byte) (out []byte, changed bool) {
 	if kind != '{' {
 		return v, false
 	}
-	out = rawjson.AppendEdited(nil, v, func(name string, v []byte) ([]byte, []byte, bool) {
+	out = rawjson.AppendEdited(nil, v, func(name string, v []byte) (key, to []byte, keep bool) {
 		if data[fold(name)] && v[0] == '{' {
 			return nil, v, true
 		}
@@ -210,8 +215,8 @@ func (w *withholder) editTool(el []byte) (kept []byte, changed bool) {
 	if text(el, "name") != "" { // a tool that the client executes
 		return el, false
 	}
-	left := false
-	kept = rawjson.AppendEdited(nil, el, func(name string, v []byte) ([]byte, []byte, bool) {
+	left := false // at least one tool is kept
+	kept = rawjson.AppendEdited(nil, el, func(name string, v []byte) (key, to []byte, keep bool) {
 		if string(v) == "null" { // null is equivalent to an absent member
 			return nil, v, true
 		}
@@ -232,7 +237,7 @@ func (w *withholder) editTool(el []byte) (kept []byte, changed bool) {
 // forced returns the type of a removed tool that the tool choice of the request requires, or "".
 func (w *withholder) forced(body []byte) string {
 	choice := get(body, "tool_choice")
-	typ, mode := text(choice, "type"), text(choice, "mode")
+	typ := text(choice, "type")
 	if forced := w.names[text(choice, "name")]; forced != "" {
 		return forced
 	}
@@ -241,11 +246,12 @@ func (w *withholder) forced(body []byte) string {
 	}
 	listed := get(choice, "tools")
 	gemini := get(get(body, "toolConfig", "tool_config"), "functionCallingConfig", "function_calling_config")
-	anyOfAll := rawjson.Text(choice) == "required" || typ == "any"
-	anyOfListed := mode == "required" && len(listed) > 0
-	anyFunction := text(gemini, "mode") == "ANY"
-	// The choice requires any tool, and none of those that it permits is left.
-	if anyOfAll && !w.toolsLeft || anyOfListed && !w.leaves(listed) || anyFunction && !declaresFunctions(body) {
+	// The choice requires any of some tools: of all, of those that it lists, or of the functions. Is none of them left?
+	isAny := rawjson.Text(choice) == "required" || typ == "any"
+	switch {
+	case isAny && !w.toolsLeft,
+		text(choice, "mode") == "required" && len(listed) > 0 && !w.leaves(listed),
+		text(gemini, "mode") == "ANY" && !declaresFunctions(body):
 		return w.removed[0]
 	}
 	return ""

@@ -11,8 +11,9 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A ledger implements [store.Ledger]. Each change is one statement, which locks the balances of its accounts in the order of kind, name and
-// period, and then rows of usage. Sums are limited by [store.MaxBooked], because an overflow is an error.
+// A ledger implements [store.Ledger]. Each change of an amount is one statement, which locks the balances of its accounts in the order of
+// kind, name and period, and then rows of usage. Further statements of Reserve and Sweep only add rows of zero and delete rows that have
+// expired. Sums are limited by [store.MaxBooked], because an overflow is an error.
 type ledger struct{ *database }
 
 // accountColumns returns the columns of the accounts: their kinds, names and periods.

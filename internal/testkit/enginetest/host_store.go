@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A killableStore is the store of one process. It refuses all changes once the process is killed.
+// A killableStore is the store of one process. Once the process is killed, it refuses events and signals.
 type killableStore struct {
 	store.RunIndex
 	signals store.SignalStore
@@ -44,7 +44,8 @@ func (m *killableStore) Signals(ctx context.Context, runID string) ([]store.Sign
 	return m.signals.Signals(ctx, runID)
 }
 
-// A killableShared is a killableStore that several processes use.
+// A killableShared is the store of one process which other processes use, too. Once the process is killed, it refuses what supervisors
+// change: events of claimed runs, claims and signals.
 type killableShared struct {
 	store.Shared
 	host *Host

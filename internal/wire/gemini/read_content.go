@@ -28,7 +28,7 @@ type conversation struct {
 	count    int // number of calls so far
 
 	// Indexes in calls, in the order of the calls: by the id that the client uses, and by name. Under the name "" are all calls, for results
-	// without a name. nextCall removes calls with results from the front of a list, except the last one.
+	// without a name. A call that has a result may still be in a list: nextCall skips it.
 	byID, byName map[string][]int
 }
 
@@ -104,22 +104,24 @@ func (c *conversation) addModel(o wire.Object, extra []lathe.Member) {
 // dropElement records the element that is being read as dropped: a part or, outside of the loop over the parts, a content.
 func (c *conversation) dropElement() { c.r.Drop("") }
 
+// addModelPart adds a part to m, the last message. A signature is added before the data that it belongs to.
 func (c *conversation) addModelPart(m *lathe.Message, p *rawPart) {
 	if p.thought && (p.data == "text" || p.data == "") {
 		c.addThought(m, p)
 		return
 	}
-	if p.data == "" && p.signature == "" && len(p.rest) == 0 {
+	isEmpty := p.text == "" && p.signature == "" && len(p.rest) == 0
+	switch {
+	case isEmpty && p.data == "":
 		c.dropElement()
 		return
-	}
-	if p.signature != "" {
+	case isEmpty && p.data == "text":
+		return
+	case p.signature != "":
 		m.Parts = append(m.Parts, lathe.Reasoning{Field: fieldSignature, Data: p.signature})
 	}
-	isText := p.data == "text" || p.data == "" && len(p.rest) == 0 // without data: only a signature, which counts as an empty text
 	switch {
-	case isText && p.text == "" && p.signature == "" && len(p.rest) == 0:
-	case isText:
+	case p.data == "text", p.data == "" && len(p.rest) == 0: // a signature alone counts as that of an empty text
 		m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
 	case p.data == "functionCall":
 		call := c.r.call(p)
@@ -247,8 +249,8 @@ func (c *conversation) addResult(t lathe.ToolResult) {
 	to.results = append(to.results, m)
 }
 
-// nextCall returns the first call under a key of index that has no result, and removes the calls before it from that key. If all have one,
-// it returns the last call if the client sent an id for it, since the result may be a repeated one, else nil.
+// nextCall returns the first call under a key of index that has no result. If all have one, it returns the last call if the client sent an
+// id for it, since the result may be a repeated one, else nil. Calls before that are removed from the key, so that each is skipped once.
 func (c *conversation) nextCall(index map[string][]int, key string) *clientCall {
 	calls := index[key]
 	for len(calls) > 1 && len(c.calls[calls[0]].results) > 0 {

@@ -134,7 +134,7 @@ func (a *Assembler) takeChoice() {
 		a.takeLegacy()
 	}
 	for i := range in.extra {
-		a.extra = a.mergeExtra(a.extra, &in.extra[i])
+		a.extra = a.merged(a.extra, &in.extra[i])
 	}
 	if in.finish.ok() {
 		a.takeFinish(in.finish)

@@ -142,7 +142,7 @@ func (j *joiner) takePiece(p *piece, pos int) {
 	j.takeID(c, p, key.id)
 	j.takeName(c, p, key.name)
 	for i := range p.extra {
-		c.extra = j.mergeExtra(c.extra, &p.extra[i])
+		c.extra = j.merged(c.extra, &p.extra[i])
 	}
 	j.takeArgs(c, p)
 }

@@ -15,7 +15,7 @@ type content struct {
 	chunk parsedChunk // the last chunk read
 	line  int         // number of chunks read
 
-	text, reasoning, refusal text
+	text, reasoning, refusal text   // the texts of the answer so far
 	reasoningField           string // the member from which reasoning is read; "": none had reasoning yet
 	blobs                    []lathe.Blob
 	extra                    []lathe.Member
@@ -24,15 +24,15 @@ type content struct {
 	damage                   damage
 }
 
-// takeReasoning adds the reasoning of one member of the chunk, since some servers send the same text in two members: that of the member
-// which had reasoning before, else of the first one of reasoningFields. Another text in a second member is a fault. A member that is no
+// takeReasoning adds the reasoning of the chunk. Some servers send the same text in two of the members reasoningFields, so only one is used:
+// reasoningField if the chunk has text in it, else the first one with text. Another text in a second member is a fault. A member that is no
 // string is stored as an unknown member.
 func (r *content) takeReasoning() {
 	in := &r.chunk
 	best := -1 // index of the member that is used
 	for i, s := range in.reasoning {
 		if s.ok() && !s.isString() {
-			r.extra = r.mergeExtra(r.extra, &extraMember{key: reasoningFields[i], value: s})
+			r.extra = r.merged(r.extra, &extraMember{key: reasoningFields[i], value: s})
 		}
 		if !s.full() {
 			continue
@@ -88,8 +88,8 @@ func (r *content) takeThinking(part []byte) {
 		if v == nil {
 			continue
 		}
-		r.add(&r.reasoning, lathe.DeltaReasoning, v)
-		for el := range rawjson.Elements(v) {
+		r.add(&r.reasoning, lathe.DeltaReasoning, v) // nothing, if v is an array
+		for el := range rawjson.Elements(v) {        // none, if v is a string
 			r.add(&r.reasoning, lathe.DeltaReasoning, rawjson.At(el, "text"))
 		}
 		return
@@ -115,9 +115,9 @@ func (r *content) keep(v value) string {
 	return string(b)
 }
 
-// mergeExtra stores an unknown member. If the member is received again, the last value replaces the first, except that arrays are
-// concatenated. Members beyond maxExtra are dropped and counted as a fault.
-func (r *content) mergeExtra(members []lathe.Member, m *extraMember) []lathe.Member {
+// merged returns members, which are of the answer or of a call, with an unknown member. If they have it already, its value is replaced,
+// except that arrays are concatenated. Members beyond maxExtra are dropped and counted as a fault. The values of members belong to r.
+func (r *content) merged(members []lathe.Member, m *extraMember) []lathe.Member {
 	raw := m.value
 	if emptyValue(raw) {
 		return members
@@ -127,7 +127,7 @@ func (r *content) mergeExtra(members []lathe.Member, m *extraMember) []lathe.Mem
 		if members[i].Name != m.key {
 			continue
 		}
-		if old := members[i].Value; old[0] == '[' && raw[0] == '[' {
+		if old := members[i].Value; old[0] == '[' && raw[0] == '[' { // old is extended in place: the comma overwrites its bracket
 			members[i].Value = append(append(bytes.TrimSuffix(old, []byte("]")), ','), raw[1:]...)
 		} else {
 			members[i].Value = bytes.Clone(raw)

@@ -41,44 +41,6 @@ type writer struct {
 	closed  bool // [DONE] was sent, after the response has ended
 }
 
-// An eventWriter writes events, which it numbers.
-type eventWriter struct {
-	padded bool
-	seq    int
-	out    wire.JSON
-}
-
-// delta writes an event with a piece of the open part of an item, and adds the piece to the item. index is the name of the member for the
-// number of the part; "": none. members precede the piece. If events are padded, events with texts of up to 64 encoded bytes have the same
-// size, those of up to 128 bytes the next size, and so on.
-func (w *eventWriter) delta(it *outItem, typ, index, text string, members ...any) {
-	dst := w.beginItemEvent(typ, it)
-	if index != "" {
-		dst = dst.Num(index, int64(it.parts))
-	}
-	dst = dst.Fields(members...).Key("delta")
-	from := len(dst)
-	dst = dst.Quote(text)
-	it.encoded = append(it.encoded, dst[from+1:len(dst)-1]...)
-	if w.padded {
-		dst = dst.Str("obfuscation", wire.Padding(len(dst)-from))
-	}
-	w.out = dst.EndEvent()
-}
-
-// write appends to dst what write writes. Of an answer that is not streamed, AppendFinish alone appends something: the response object with
-// which its stream would end.
-func (w *writer) write(dst []byte, write func()) []byte {
-	if w.res.answer.Whole {
-		w.out = w.out[:0]
-		write()
-		return dst
-	}
-	w.out = dst
-	write()
-	return w.out
-}
-
 // An outDone is an item that was written completely.
 type outDone struct {
 	index int
@@ -89,7 +51,7 @@ type outDone struct {
 type op struct {
 	call  *outCall
 	delta lathe.Delta
-	write func()
+	item  func()
 }
 
 // An outCall is a call, as far as it was received.
@@ -115,6 +77,13 @@ func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
 	return w
 }
 
+// An eventWriter writes events, which it numbers.
+type eventWriter struct {
+	padded bool
+	seq    int
+	out    wire.JSON
+}
+
 // event writes one event.
 func (w *eventWriter) event(typ string, members ...any) {
 	w.out = w.beginEvent(typ).Fields(members...).EndEvent()
@@ -131,10 +100,41 @@ func (w *eventWriter) beginItemEvent(typ string, it *outItem) wire.JSON {
 	return w.beginEvent(typ).Str("item_id", it.id).Num("output_index", int64(it.index))
 }
 
+// delta writes an event with a piece of the open part of an item, and adds the piece to the item. index is the name of the member for the
+// number of the part; "": none. members precede the piece. If events are padded, events with texts of up to 64 encoded bytes have the same
+// size, those of up to 128 bytes the next size, and so on.
+func (w *eventWriter) delta(it *outItem, typ, index, text string, members ...any) {
+	dst := w.beginItemEvent(typ, it)
+	if index != "" {
+		dst = dst.Num(index, int64(it.parts))
+	}
+	dst = dst.Fields(members...).Key("delta")
+	from := len(dst)
+	dst = dst.Quote(text)
+	it.encoded = append(it.encoded, dst[from+1:len(dst)-1]...)
+	if w.padded {
+		dst = dst.Str("obfuscation", wire.Padding(len(dst)-from))
+	}
+	w.out = dst.EndEvent()
+}
+
+// collect appends to dst the events that emit writes. If the answer is not streamed, it appends nothing, and AppendFinish appends the
+// response object with which the stream would end.
+func (w *writer) collect(dst []byte, emit func()) []byte {
+	if w.res.answer.Whole {
+		w.out = w.out[:0]
+		emit()
+		return dst
+	}
+	w.out = dst
+	emit()
+	return w.out
+}
+
 var startEvents = [...]string{"response.created", "response.in_progress"}
 
 // AppendStart implements [wire.Writer].
-func (w *writer) AppendStart(dst []byte) []byte { return w.write(dst, w.start) }
+func (w *writer) AppendStart(dst []byte) []byte { return w.collect(dst, w.start) }
 
 func (w *writer) start() {
 	for ; w.started < len(startEvents); w.started++ {
@@ -150,7 +150,7 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	if w.ended {
 		return dst
 	}
-	return w.write(dst, func() { w.add(d) })
+	return w.collect(dst, func() { w.add(d) })
 }
 
 func (w *writer) add(d lathe.Delta) {
@@ -185,16 +185,15 @@ func (w *writer) callDelta(d *lathe.Delta) {
 			c.id, c.name = d.ID, d.Name
 		}
 	case lathe.DeltaCallArgs:
+		if c.ended || d.Text == "" {
+			break
+		}
 		isOpen := c.item != nil && len(w.queue) > 0 && w.queue[0].call == c
-		streams := isOpen && c.item.kind == itemCall && len(c.args) == 0
-		switch {
-		case c.ended || d.Text == "":
-		case streams:
+		if isOpen && c.item.kind == itemCall && len(c.args) == 0 {
 			w.writeArguments(c.item, d.Text)
 			return
-		default:
-			c.args = append(c.args, valid(d.Text)...)
 		}
+		c.args = append(c.args, valid(d.Text)...)
 	default:
 		if c.item == nil && c.id == "" {
 			c.id = d.ID
@@ -236,10 +235,10 @@ func (w *writer) advance() {
 			if !o.call.closed {
 				return
 			}
-		case o.write != nil:
+		case o.item != nil:
 			w.start()
 			w.closeItems()
-			o.write()
+			o.item()
 		default:
 			w.start()
 			w.writeDelta(o.delta)
@@ -310,13 +309,13 @@ func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
 	})
 }
 
-// enqueue queues the function write, which writes an item, and writes what can be written.
-func (w *writer) enqueue(dst []byte, write func()) []byte {
+// enqueue queues the function item, which writes an item, and writes what can be written.
+func (w *writer) enqueue(dst []byte, item func()) []byte {
 	if w.ended {
 		return dst
 	}
-	w.queue = append(w.queue, op{write: write})
-	return w.write(dst, w.advance)
+	w.queue = append(w.queue, op{item: item})
+	return w.collect(dst, w.advance)
 }
 
 // AppendFinish implements [wire.Writer].
@@ -332,7 +331,7 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 		f = &lathe.Finish{}
 	}
 	var s *state
-	dst = w.write(dst, func() { s = w.complete(f) })
+	dst = w.collect(dst, func() { s = w.complete(f) })
 	s.extra = extra
 	if w.res.answer.Whole {
 		return w.res.append(dst, s)
@@ -340,12 +339,13 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	return w.terminal(dst, "response."+s.status, s)
 }
 
-// complete writes the rest of an answer, and returns the state of the response object at its end.
+// complete writes the rest of an answer, and returns the state of the response object at its end. Calls are completed before the queue is
+// written, since a call that is not closed blocks it. Whether the arguments of a call are truncated is known when its item was written.
 func (w *writer) complete(f *lathe.Finish) *state {
 	for i, call := range f.Message.Calls() {
 		w.completeCall(w.call(i), &call)
 	}
-	for _, c := range w.calls {
+	for _, c := range w.calls { // those that the message does not have
 		c.ended, c.cut = true, c.cut || !c.ended
 	}
 	w.queue = slices.DeleteFunc(w.queue, func(o op) bool { return o.call != nil && !o.call.canBegin() })
@@ -358,7 +358,7 @@ func (w *writer) complete(f *lathe.Finish) *state {
 	}
 	w.start()
 	w.advance()
-	for _, it := range w.open {
+	for _, it := range w.open { // what advance has not closed ends with the answer
 		it.cut = it.cut || s.reason != ""
 	}
 	w.closeItems()
@@ -391,7 +391,7 @@ func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
 // terminal appends the event that ends the stream, and [DONE].
 func (w *writer) terminal(dst []byte, typ string, s *state) []byte {
 	w.ended, w.closed = true, true
-	return w.write(dst, func() {
+	return w.collect(dst, func() {
 		w.event(typ, "response", w.res.append(nil, s))
 		w.out = w.out.Lit("data: [DONE]\n\n")
 	})
@@ -402,7 +402,7 @@ func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
 	if w.ended {
 		return w.AppendFinish(dst, nil, nil)
 	}
-	dst = w.write(dst, func() {
+	dst = w.collect(dst, func() {
 		w.start()
 		if !w.failed {
 			members := []any{"code", openai.OrNull(e.Code), "message", e.Message, "param", openai.OrNull(e.Param)}
