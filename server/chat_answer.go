@@ -82,15 +82,20 @@ func (a *content) begin(ctx context.Context, id runlog.AnswerID, settings *lathe
 func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 	a.unlock()
 	a.last = max(a.last, e.ID)
-	isSkipped := a.bytesSent || a.broken // AppendRaw has written the event, or the stream has ended
-	if a.follows && !isSkipped {         // before the carriers get the turn, because the carrier of the turns before may be written here
+	isWritten := !a.bytesSent && !a.broken // else AppendRaw has written the event, or the stream has ended
+	if a.follows && isWritten {            // before the carriers get the turn, because the carrier of the turns before may be written here
 		dst = a.appendRest(dst, e)
-		isSkipped = !a.followed.note(e.Data, a.protocol.ordered && getsData(&a.content))
+		isWritten = a.followed.note(e.Data, a.protocol.ordered && getsData(&a.content))
 	}
 	a.carriers.Note(e)
-	if isSkipped {
-		return dst
+	if isWritten {
+		dst = a.appendShown(dst, e)
 	}
+	return dst
+}
+
+// appendShown appends what the client sees of an event.
+func (a *chat) appendShown(dst []byte, e *event.Event) []byte {
 	switch d := e.Data.(type) {
 	case *event.ModelCallStarted:
 		a.signature = nil
@@ -153,10 +158,10 @@ func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 		a.refused, a.splitText = true, a.protocol.ordered
 	case lathe.DeltaPart:
 		dst = a.lead(dst)
-		own := d.Name == string(a.protocol.Wire())
-		a.splitText = a.splitText || own
-		a.gap = a.gap || !own
-		if o, ok := d.Part.(lathe.Opaque); ok && !own {
+		isShown := d.Name == string(a.protocol.Wire()) // the client's wire can express the part
+		a.splitText = a.splitText || isShown
+		a.gap = a.gap || !isShown
+		if o, ok := d.Part.(lathe.Opaque); ok && !isShown {
 			a.unshown = append(a.unshown, "answer."+rawjson.TextAt(o.JSON, "type"))
 		}
 	case lathe.DeltaTextEnd:
@@ -257,6 +262,21 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if a.asItCame(res) {
 		return dst
 	}
+	dst = a.appendRemaining(dst, res)
+	f := a.finish(res)
+	if a.head.Completed == 0 {
+		a.head.Completed = a.handler.opts.Now().Unix()
+	}
+	if !a.bytesSent {
+		dst = a.appendHanded(dst, res, f.Message.Calls())
+		f.Message.Parts = nil
+	}
+	return a.writer.AppendFinish(dst, f, a.extra(res))
+}
+
+// appendRemaining appends the content that was not written during the run: the text of an answer that is not shown before its end,
+// calls of server tools whose turn has not come, requests for approvals, and the waiting sentence.
+func (a *chat) appendRemaining(dst []byte, res *event.Result) []byte {
 	if a.lastTurnOnly && !a.bytesSent {
 		dst = a.appendAlone(dst, len(res.Trace), a.added(res))
 	}
@@ -275,15 +295,7 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if wait := a.waitingFor(res); wait != "" {
 		dst = a.text(dst, len(res.Trace)+1, wait)
 	}
-	f := a.finish(res)
-	if a.head.Completed == 0 {
-		a.head.Completed = a.handler.opts.Now().Unix()
-	}
-	if !a.bytesSent {
-		dst = a.appendHanded(dst, res, f.Message.Calls())
-		f.Message.Parts = nil
-	}
-	return a.writer.AppendFinish(dst, f, a.extra(res))
+	return dst
 }
 
 // appendHanded appends the calls that the client is to execute, and the carrier of their turn. The carrier precedes the

@@ -171,10 +171,7 @@ func keptInput(messages []lathe.Message) (kept []lathe.Message) {
 
 // sealedCompaction returns the sealed text if the part is a compaction item that a Lathe server sealed; else "".
 func sealedCompaction(p lathe.Part) string {
-	o, ok := p.(lathe.Opaque)
-	if !ok {
-		return ""
-	}
+	o, _ := p.(lathe.Opaque)
 	if text := responses.CompactionContent(o.JSON); seal.Sealed(text) {
 		return text
 	}
@@ -184,8 +181,8 @@ func sealedCompaction(p lathe.Part) string {
 // vendorSummary returns the summary of a compaction that a vendor's server made, if it is text: that of a content block of the
 // Messages wire. It returns "" for other parts, and for compactions that only the vendor's server can read.
 func vendorSummary(p lathe.Part) string {
-	o, ok := p.(lathe.Opaque)
-	if !ok || rawjson.TextAt(o.JSON, "type") != "compaction" {
+	o, _ := p.(lathe.Opaque)
+	if rawjson.TextAt(o.JSON, "type") != "compaction" {
 		return ""
 	}
 	return rawjson.TextAt(o.JSON, "content")
@@ -193,7 +190,7 @@ func vendorSummary(p lathe.Part) string {
 
 // openVendorSummaries replaces the compactions of the vendor's server whose summary is text by messages of the user, for a
 // model on another wire. Others are parts without a form on that wire: see [Model.checkContent].
-func (a *chat) openVendorSummaries(conv *splice.Spliced) {
+func (a *exchange) openVendorSummaries(conv *splice.Spliced) {
 	hasSummary := func(p lathe.Part) bool { return vendorSummary(p) != "" }
 	model := a.plan.model
 	if model == nil || model.Loop.Wire() == a.protocol.Wire() || !pairs.AnyPart(conv.Messages, hasSummary) {
@@ -227,9 +224,6 @@ func (h *planner) openCompactions(ctx context.Context, a *chat, conv *splice.Spl
 	if a.protocol.Wire() != lathe.WireResponses || !pairs.AnyPart(conv.Messages, isSealed) {
 		return nil
 	}
-	refused := func(message string) *problem {
-		return badRequest(a.protocol.conversation, "%s", message).WithCode("invalid_encrypted_content")
-	}
 	ring, err := h.seals.Get(ctx)
 	if err != nil {
 		return problems.NotNow(err)
@@ -244,23 +238,23 @@ func (h *planner) openCompactions(ctx context.Context, a *chat, conv *splice.Spl
 				others.Parts = append(others.Parts, part)
 				continue
 			}
-			if len(others.Calls()) > 0 {
-				return refused("A compaction item stands between a call and its result.")
-			}
-			if opened++; opened > maxCompactions {
-				return badRequest(a.protocol.conversation, "The input has more than %d compaction items.", maxCompactions)
-			}
+			opened++
 			raw, err := ring.Open(sealedCompaction(part), a.caller.compactionBinding()...)
 			var content compacted
-			if err != nil || json.Unmarshal(raw, &content) != nil {
-				return refused("A compaction item cannot be read: it was changed, or another key or gateway made it, or the gateway's seal key was replaced. Send the conversation without it.")
+			switch {
+			case len(others.Calls()) > 0:
+				return badRequest(a.protocol.conversation, "A compaction item stands between a call and its result.").WithCode("invalid_encrypted_content")
+			case opened > maxCompactions:
+				return badRequest(a.protocol.conversation, "The input has more than %d compaction items.", maxCompactions)
+			case err != nil || json.Unmarshal(raw, &content) != nil:
+				return badRequest(a.protocol.conversation, "A compaction item cannot be read: it was changed, or another key or gateway made it, or the gateway's seal key was replaced. Send the conversation without it.").WithCode("invalid_encrypted_content")
 			}
-			if len(others.Parts) > 0 {
+			if len(others.Parts) > 0 { // the parts before the compaction
 				out, others.Parts = append(out, others), nil
 			}
 			out = append(out, lathe.User(summaryHead+content.Summary))
 		}
-		if len(others.Parts) > 0 || len(m.Parts) == 0 {
+		if len(others.Parts) > 0 || len(m.Parts) == 0 { // a message of compactions alone is left out
 			out = append(out, others)
 		}
 	}

@@ -190,11 +190,7 @@ func (h *planner) read(c *caller, pr *protocol, r *http.Request, body []byte) (r
 		}
 	}
 	if err != nil {
-		var bad *wire.APIError
-		if !errors.As(err, &bad) {
-			bad = &wire.APIError{Status: http.StatusBadRequest, Message: "The request could not be read."}
-		}
-		return nil, nil, misread(bad)
+		return nil, nil, misread(err)
 	}
 	if p := checkItemServers(req); p != nil {
 		return nil, nil, p

@@ -166,12 +166,13 @@ func cut(s string, received *int) string {
 	return s[n:]
 }
 
-// missing returns the deltas of the message m that were not received: it subtracts what was received from f, a copy. An element other than text that precedes received text
-// is left out, since its place has passed. missing returns nil if the received text is not the beginning of the text of m.
+// missing returns the deltas of the message m that were not received. It returns nil if the received text is not the beginning
+// of the text of m. f is a copy: each delta of m that was received is subtracted from it.
 func (f followed) missing(m *lathe.Message) (out []lathe.Delta) {
 	at := 0 // offset in the text of m
 	unread := string(f.text)
 	for d := range wire.Deltas(m) {
+		isMissing := true
 		switch d.Kind {
 		case lathe.DeltaText, lathe.DeltaCommentary:
 			n := min(len(d.Text), len(unread))
@@ -186,26 +187,20 @@ func (f followed) missing(m *lathe.Message) (out []lathe.Delta) {
 			d.Text = cut(d.Text, &f.refusal)
 		case lathe.DeltaReasoningData:
 			f.data--
-			if f.data >= 0 {
-				continue
-			}
+			isMissing = f.data < 0
 		case lathe.DeltaPart:
 			f.parts--
-			if f.parts >= 0 {
-				continue
-			}
-		case lathe.DeltaTextEnd:
-			if at <= f.textEnd || at < len(f.text) {
-				continue
-			}
-		case lathe.DeltaCallStart:
-			if f.data > 0 { // the data after the call was received, so the call was, too
-				continue
-			}
+			isMissing = f.parts < 0
+		case lathe.DeltaTextEnd: // an end before received text is left out: its place has passed
+			isMissing = at > f.textEnd && at >= len(f.text)
+		case lathe.DeltaCallStart: // if the data after the call was received, the call was, too
+			isMissing = f.data <= 0
 		default:
-			continue
+			isMissing = false
 		}
-		out = append(out, d)
+		if isMissing {
+			out = append(out, d)
+		}
 	}
 	if unread != "" {
 		return nil
@@ -231,7 +226,7 @@ func (a *content) appendRest(dst []byte, e *event.Event) []byte {
 		switch d := &deltas[i]; {
 		case d.Kind == lathe.DeltaCallStart:
 			a.signature, a.gap = nil, a.wroteText && a.turn == e.Turn // as in [content.appendPiece]; the calls follow at the end of the answer
-		case d.Kind != lathe.DeltaRefusal || d.Text != "":
+		case d.Kind != lathe.DeltaRefusal || d.Text != "": // a refusal that was received is left with no text
 			dst = a.delta(dst, e.Turn, d)
 		}
 	}

@@ -23,18 +23,16 @@ import (
 func (a *exchange) hasClientsWire() bool { return a.plan.model.Loop.Wire() == a.protocol.Wire() }
 
 func (a *exchange) acceptHosted() *problem {
-	same, extra := a.hasClientsWire(), runinput.Of(&a.in)
+	same := a.hasClientsWire()
 	for _, t := range a.req.Hosted {
 		switch {
 		case t.Type == "mcp":
 			if p := a.acceptServer(t.JSON); p != nil {
 				return p
 			}
-		case a.plan.relayed, same && t.Item != "": // the model server gets the tool unchanged with the body or the item
-		case same && t.Disallowed:
-			extra.HostedTools = append(extra.HostedTools, disallowedTool(t.JSON))
+		case a.plan.relayed: // the model server gets the tool unchanged with the body
 		case same:
-			extra.HostedTools = append(extra.HostedTools, json.RawMessage(t.JSON))
+			a.passHosted(&t)
 		case t.Disallowed: // the request does not allow the tool, so leaving it out has no effect
 		case t.Forced:
 			return badRequest(a.protocol.tools, "The tool choice forces a tool of type %.64q, which the server of this model does not have.", t.Type)
@@ -43,6 +41,19 @@ func (a *exchange) acceptHosted() *problem {
 		}
 	}
 	return nil
+}
+
+// passHosted adds a hosted tool to those that are sent to the model server, unless it is sent with an item.
+func (a *exchange) passHosted(t *wire.HostedTool) {
+	if t.Item != "" {
+		return
+	}
+	tool := json.RawMessage(t.JSON)
+	if t.Disallowed {
+		tool = disallowedTool(tool)
+	}
+	extra := runinput.Of(&a.in)
+	extra.HostedTools = append(extra.HostedTools, tool)
 }
 
 // acceptTools leaves out of a request that is not relayed what this server or the model server cannot do with the client's
@@ -56,7 +67,7 @@ func (a *exchange) acceptTools() *problem {
 		path := a.protocol.tools + "." + t.Name
 		switch {
 		case same: // the model server has all of them
-		case slices.Contains(a.req.Removed, t.Name):
+		case slices.Contains(a.req.Removed, t.Name): // the conversation has removed the tool
 			continue
 		case isForCode(t) && a.req.ToolChoice.Mode == lathe.ChoiceFunction && a.req.ToolChoice.Name == t.Name:
 			return badRequest(a.protocol.tools, "The tool choice forces the tool %.64q, which only code may call (allowed_callers), and the server of this model executes no code.", t.Name)

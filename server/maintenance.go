@@ -57,7 +57,8 @@ func (mt *maintenance) recount(ctx context.Context) {
 // approvals of each. It records the runs for equal requests and, if the store is not shared, adds the requests to the
 // approval queue. It reads a log again only if the log has changed.
 func (mt *maintenance) survey(ctx context.Context) (map[string]int, error) {
-	next, open := map[string]suspendedRun{}, map[string]int{}
+	next := map[string]suspendedRun{} // the runs whose log was read, now or before: mt.seen of the next survey
+	open := map[string]int{}
 	surveyed, reads := 0, 0
 	for row, err := range (&store.RunFilter{Status: "parked"}).All(ctx, mt.opts.Index) {
 		if err != nil {
@@ -66,8 +67,8 @@ func (mt *maintenance) survey(ctx context.Context) (map[string]int, error) {
 		if row.Reason == lathe.ReasonAwaitingApproval {
 			open[row.RunID] = len(row.Pending)
 			run, known := mt.seen[row.RunID]
-			isCurrent := known && run.lastID == row.LastID
-			mayRead := mt.shared == nil || reads < maxSurveyReads
+			isCurrent := known && run.lastID == row.LastID        // the log has not changed since the last survey
+			mayRead := mt.shared == nil || reads < maxSurveyReads // this survey may read a further log
 			if !isCurrent && mayRead {
 				reads++
 				run = mt.readSuspended(ctx, row.RunID)

@@ -127,18 +127,20 @@ func (g *gate) guarded(rt *route) http.Handler {
 		c := callerOf(w)
 		c.pattern, c.probe = rt.name(), rt.probe
 		release, p := g.admit(w, r, c, rt)
-		if p == nil {
-			defer release()
-			defer c.reserved.Release()
-			if rt.outlivesDrain {
-				c.leave(g.core)
+		if p != nil {
+			if p.Status == http.StatusUnauthorized && rt.credential == apiKey {
+				c.challenge = c.setup.challenge(r, p.Code == codeInvalidToken)
 			}
-			p = g.permits(c, rt)
-			if p == nil {
-				p = rt.handle(w, r, c)
-			}
-		} else if p.Status == http.StatusUnauthorized && rt.credential == apiKey {
-			c.challenge = c.setup.challenge(r, p.Code == codeInvalidToken)
+			c.fail(w, p)
+			return
+		}
+		defer release()
+		defer c.reserved.Release()
+		if rt.outlivesDrain {
+			c.leave(g.core)
+		}
+		if p = g.permits(c, rt); p == nil {
+			p = rt.handle(w, r, c)
 		}
 		if p != nil {
 			c.fail(w, p)

@@ -46,23 +46,23 @@ func (c *caller) appendResolved(out []lathe.Message, m *lathe.Message) []lathe.M
 	var results []lathe.Message // of the calls in turn
 	given := resultBlocks(m)
 	for _, p := range m.Parts {
-		if !isOwnPart(p) {
-			p, ok := c.withoutWaiting(p)
-			if !ok {
-				continue
+		if isOwnPart(p) {
+			call, result, ok := readCall(p.(lathe.Opaque).JSON, given)
+			if ok && c.specOf(call.Name) != nil {
+				turn.Parts = append(turn.Parts, call)
+				results = append(results, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{result}})
 			}
-			if len(results) > 0 {
-				out = append(append(out, turn), results...)
-				turn.Parts, results = nil, nil
-			}
-			turn.Parts = append(turn.Parts, p)
 			continue
 		}
-		call, result, ok := readCall(p.(lathe.Opaque).JSON, given)
-		if ok && c.specOf(call.Name) != nil {
-			turn.Parts = append(turn.Parts, call)
-			results = append(results, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{result}})
+		other, ok := c.withoutWaiting(p)
+		if !ok {
+			continue
 		}
+		if len(results) > 0 { // the calls before it end a turn
+			out = append(append(out, turn), results...)
+			turn.Parts, results = nil, nil
+		}
+		turn.Parts = append(turn.Parts, other)
 	}
 	if len(turn.Parts) == 0 {
 		return out

@@ -183,7 +183,8 @@ func returnReasoning(a *chat) bool {
 	return changed
 }
 
-func (a *chat) noteReasoning(res *event.Result) {
+// noteReasoning records the origin of the reasoning that the run has added to the conversation.
+func (a *exchange) noteReasoning(res *event.Result) {
 	var all []lathe.Reasoning
 	for _, m := range a.added(res) {
 		for _, p := range m.Parts {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 
 	"github.com/lathe-run/lathe"
@@ -110,6 +111,10 @@ func wantsJSON(format []byte) bool {
 }
 
 // misread converts an error about a request that could not be read to a problem.
-func misread(bad *wire.APIError) *problem {
+func misread(err error) *problem {
+	var bad *wire.APIError
+	if !errors.As(err, &bad) {
+		return badRequest("", "The request could not be read.")
+	}
 	return problems.New(bad.Status, cmp.Or(bad.Code, "invalid_request"), "%s", bad.Message).WithParam(bad.Param)
 }

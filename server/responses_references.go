@@ -69,16 +69,16 @@ func (h *responseReader) resolveReferences(ctx context.Context, a *chat) (waits 
 	return "", nil
 }
 
-// references is the state of one call of [responseReader.resolveReferences].
+// references is the state of one call of [responseReader.resolveReferences]. Messages move from given to out: one at a time and,
+// with a referenced answer that ends with calls of the client, the tool results that follow in given.
 type references struct {
 	*responseReader
-	chat    *chat
-	ids     *splice.CallIDs
-	done    map[string]bool // the answers that were resolved, by id
-	taken   map[string]int  // for each run, the number of messages of its conversation that are in out
-	out     []lathe.Message
-	given   []lathe.Message // the messages of the request that are not processed yet
-	answers int             // the number of tool results at the beginning of given
+	chat  *chat
+	ids   *splice.CallIDs
+	done  map[string]bool // the answers that were resolved, by id
+	taken map[string]int  // for each run, the number of messages of its conversation that are in out
+	out   []lathe.Message
+	given []lathe.Message // the messages of the request that are not processed yet
 }
 
 // resolve appends the message m with its references replaced. If one of them belongs to a run that is suspended and gets
@@ -87,7 +87,6 @@ func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits strin
 	rest := *m // the parts that are not appended yet
 	rest.Parts = nil
 	before := len(r.out)
-	r.answers = leadingResults(r.given)
 	for _, part := range m.Parts {
 		answer, item, ok := referencedAnswer(part)
 		if !ok {
@@ -101,11 +100,12 @@ func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits strin
 		if p != nil {
 			return "", p
 		}
-		endsWithResults := r.answers > 0 && r.answers == len(r.given)
+		endsWithResults := len(r.given) > 0 && leadingResults(r.given) == len(r.given)
 		if endsWithResults && sp.Waits() {
 			return sp.ID.Run, nil
 		}
-		own := sp.Take(r.taken, slices.ContainsFunc(r.given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser }))
+		turnEnded := slices.ContainsFunc(r.given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser })
+		own := sp.Take(r.taken, turnEnded)
 		if p := r.chat.caller.reserved.Load(own); p != nil {
 			return "", p
 		}
@@ -131,6 +131,7 @@ func (r *references) appendRest(rest *lathe.Message, others []lathe.Message) {
 	}
 }
 
+// find returns the answer to which an item belongs, and marks it as resolved.
 func (r *references) find(ctx context.Context, answer, item string) (*runlog.Span, *problem) {
 	param := r.chat.protocol.conversation
 	r.done[answer] = true
@@ -150,11 +151,12 @@ func (r *references) add(sp *runlog.Span, own []lathe.Message) *problem {
 		r.out = append(r.out, own...)
 		return nil
 	}
-	joined, ok := pairs.Join(r.out, own, r.ids.Originals(r.given[:r.answers], own))
+	results := r.given[:leadingResults(r.given)]
+	joined, ok := pairs.Join(r.out, own, r.ids.Originals(results, own))
 	if !ok {
 		return badRequest(r.chat.protocol.conversation, "The input refers to a response that has calls: one function_call_output for each of them must follow.").WithCode("missing_tool_result")
 	}
-	r.out, r.given, r.answers = joined, r.given[r.answers:], 0
+	r.out, r.given = joined, r.given[len(results):]
 	return nil
 }
 

@@ -128,7 +128,8 @@ func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, 
 	return answerRaw(w, http.StatusOK, h.responseOf(r.Context(), c, sp))
 }
 
-func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog.Span) (body []byte) {
+// responseOf returns the JSON of a stored response, which may be in progress. It is written again from the log of its run.
+func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog.Span) []byte {
 	v := sp.View
 	c.runID = v.State.Run.RunID
 	a := h.newChat(c, responsesAPI, &wire.ClientRequest{Request: lathe.Request{Model: v.State.Target}})
@@ -137,21 +138,19 @@ func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog
 	a.restoreRequest(ctx, v)
 	a.handOver(&a.settings, &a.limits)
 	a.calls.ids = newCallIDs(ctx, &a.exchange, c.runID)
+	a.calls.names = map[string]bool{} // the tools of the client that the run has called
 	for _, call := range pairs.CallsOf(v.State.Messages) {
 		if v.Client[call.ID] {
-			if a.calls.names == nil {
-				a.calls.names = map[string]bool{}
-			}
 			a.calls.names[call.Name] = true
 		}
 	}
 	a.base = sp.Start
-	res := sp.Result()
-	switch p := problems.Failure(res); {
-	case sp.Last() && !v.Rests():
+	if sp.Last() && !v.Rests() {
 		return lastResponse(a.protocol.NewWriter(&a.head).AppendStart(nil))
-	case p != nil:
-		body = lastResponse(a.protocol.NewWriter(&a.head).AppendError(nil, c.apiError(p)))
+	}
+	res := sp.Result()
+	if p := problems.Failure(res); p != nil {
+		body := lastResponse(a.protocol.NewWriter(&a.head).AppendError(nil, c.apiError(p)))
 		if res.Reason == lathe.ReasonCancelled {
 			body = bytes.Replace(body, []byte(`"status":"failed"`), []byte(`"status":"cancelled"`), 1)
 		}

@@ -32,6 +32,10 @@ func (er *earlierRuns) answerRepeated(w http.ResponseWriter, r *http.Request, j 
 	if t == nil || t.requiresNew || j.resume.id != "" || j.follow.id != "" {
 		return false
 	}
+	fail := func(p *problem) bool {
+		failStream(w, t.caller, j, enc, p)
+		return true
+	}
 	for range maxContinued {
 		e, p := er.findEarlier(r.Context(), t)
 		if e == nil && p == nil {
@@ -46,16 +50,14 @@ func (er *earlierRuns) answerRepeated(w http.ResponseWriter, r *http.Request, j 
 			t.caller.code = "client_gone"
 			return true
 		case p != nil:
-			failStream(w, t.caller, j, enc, p)
-			return true
+			return fail(p)
 		case e.completed():
 			answer.replay(e)
 			return true
 		case attached && !e.abandoned(): // the run failed while this request waited for it: this request gets the same failure
 			p := problems.Ended(e.res)
 			t.adviseRetry(e.res, p)
-			failStream(w, t.caller, j, enc, p)
-			return true
+			return fail(p)
 		}
 		taken := e.takenOver()
 		if len(taken) == 0 { // there is nothing to take over, so no call can be made twice
@@ -64,16 +66,14 @@ func (er *earlierRuns) answerRepeated(w http.ResponseWriter, r *http.Request, j 
 		}
 		begun, p := answer.takeOver(e, taken)
 		if p != nil {
-			failStream(w, t.caller, j, enc, p)
-			return true
+			return fail(p)
 		}
 		if begun && !answer.execute() {
 			return true
 		}
 		// Another request has begun the continuation, or its record was first: look again.
 	}
-	failStream(w, t.caller, j, enc, repeatLimit())
-	return true
+	return fail(repeatLimit())
 }
 
 // failStream writes a problem: into the stream of j if it has begun, else as the response.
@@ -88,21 +88,17 @@ func failStream(w http.ResponseWriter, c *caller, j *job, enc stream.Encoder, p 
 }
 
 // awaitAttached waits for the end of the active run id and returns it. Meanwhile a client that streams gets keep-alives.
-func (er *earlierRuns) awaitAttached(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, id string) (*earlierRun, *problem) {
+func (er *earlierRuns) awaitAttached(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, id string) (e *earlierRun, p *problem) {
 	j.track.caller.runID = id
 	if isWhole(enc) {
 		return er.awaitEarlier(r.Context(), j.track, id)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	type outcome struct {
-		run *earlierRun
-		p   *problem
-	}
-	done := make(chan outcome, 1)
+	done := make(chan struct{})
 	go func() {
-		e, p := er.awaitEarlier(ctx, j.track, id)
-		done <- outcome{e, p}
+		defer close(done)
+		e, p = er.awaitEarlier(ctx, j.track, id)
 	}()
 	if j.out == nil {
 		j.out = er.newStreamWriter(w, enc)
@@ -110,8 +106,8 @@ func (er *earlierRuns) awaitAttached(w http.ResponseWriter, r *http.Request, j *
 	tick := time.Tick(er.opts.Limits.KeepAlive)
 	for {
 		select {
-		case found := <-done:
-			return found.run, found.p
+		case <-done:
+			return e, p
 		case <-tick:
 			if err := j.out.Write(stream.AppendKeepAlive(nil, enc)); err != nil {
 				cancel()

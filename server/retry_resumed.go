@@ -66,6 +66,7 @@ func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 		return nil
 	}
 	spliced := slices.Concat(a.in.Messages[:at], taken)
+	// The client may have received a part of what is taken over, or also text that follows it, which is not in the log.
 	seen, _ := a.seen(taken)
 	rest := strings.TrimPrefix(strings.TrimPrefix(text, seen), between)
 	if rest != "" && !strings.HasPrefix(seen, text) {

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"reflect"
 	"slices"
@@ -242,11 +241,7 @@ func readRunRequest(body []byte, options *requestOptions) (*openai.ChatRequest, 
 		err = req.Foreign
 	}
 	if err != nil {
-		p := badRequest("", "The request could not be read.")
-		var bad *openai.APIError
-		if errors.As(err, &bad) {
-			p = misread(bad)
-		}
+		p := misread(err)
 		if strings.HasPrefix(p.Param, "tools") {
 			p.Param = "client_" + p.Param
 		}

@@ -133,7 +133,9 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	if !req.named {
 		req.model = record[0].Data.(*event.RunStarted).Target
 	}
-	client := slices.DeleteFunc(slices.Clone(old.ClientTools), func(t *lathe.ToolSpec) bool { return t.Disallowed && c.ownTool(t.Name) != nil }) // tools of this server that the record lists as disallowed client tools
+	// The record lists the tools of this server that the model might not call as disallowed client tools.
+	isOwn := func(t *lathe.ToolSpec) bool { return t.Disallowed && c.ownTool(t.Name) != nil }
+	client := slices.DeleteFunc(slices.Clone(old.ClientTools), isOwn)
 	given := &runRequest{model: req.model, messages: old.Messages, sampling: sampledAs(old.Sampling, &req.settings.Sampling), user: runinput.Of(old).User, tools: client,
 		toolsParam: "client_tools", choice: req.settings.ToolChoice, parallel: req.settings.ParallelToolCalls, options: req.options, reserved: 1,
 		place: func(path string) string { return path }}
@@ -148,7 +150,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 		return nil, p
 	}
 	in := &plan.in
-	if old.Allow != nil {
+	if old.Allow != nil { // a tool that the recorded run might not use is not allowed in the new run
 		if in.Allow == nil {
 			in.Allow = c.toolNames()
 		}
@@ -170,6 +172,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	return &newRun{loop: l, in: in, status: http.StatusAccepted}, nil
 }
 
+// recordedInput returns what the recorded run began with.
 func recordedInput(record []event.Event) (*loop.Input, *problem) {
 	in, err := loop.Began(&record[0])
 	switch {
@@ -203,7 +206,7 @@ func (c *access) replayLoop(model string, record []event.Event) (*loop.Loop, *pr
 func (req *runRequest) checkRecorded() string {
 	for i, m := range req.messages {
 		switch m.Role {
-		case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser, lathe.RoleAssistant, lathe.RoleTool:
+		case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser, lathe.RoleAssistant, lathe.RoleTool: // as in requests
 		default:
 			return fmt.Sprintf("the role of messages[%d] is none of system, developer, user, assistant and tool", i)
 		}
@@ -233,7 +236,7 @@ func (req *runRequest) checkRecorded() string {
 		return "response_format is no object"
 	}
 	switch req.choice.Mode {
-	case "", lathe.ChoiceAuto, lathe.ChoiceNone, lathe.ChoiceRequired, lathe.ChoiceFunction:
+	case "", lathe.ChoiceAuto, lathe.ChoiceNone, lathe.ChoiceRequired, lathe.ChoiceFunction: // as in requests
 	default:
 		return "the mode of tool_choice is none of auto, none, required and function"
 	}

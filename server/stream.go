@@ -140,8 +140,6 @@ func (s *openStream) step() streamState {
 	if taken != nil {
 		b = taken.B
 	}
-	ends := true     // the stream ends with this step
-	inStream := true // its end, the answer or a problem, is in the stream
 	switch {
 	case s.r.Context().Err() != nil:
 		s.caller.code = "client_gone"
@@ -150,30 +148,24 @@ func (s *openStream) step() streamState {
 		s.caller.code = "slow_reader"
 		return streamEnded
 	case broken: // the encoder panicked; the run ends when stream returns, unless it is detached
-		bad = problems.FailureFor(lathe.ReasonInternal)
-		b, inStream = s.fail(b, nil, bad)
+		return s.fail(taken, b, nil, problems.FailureFor(lathe.ReasonInternal))
 	case bad != nil: // the encoder has ended the stream; the run ends when stream returns, unless it is detached
 		s.caller.code = bad.Code
+		return s.finish(taken, b, bad)
 	case isOver && s.job.lost() && !s.shown:
 		return streamSuperseded
 	case isOver:
-		b, bad, inStream = s.end(b)
+		return s.end(taken, b)
 	case s.run.detach && s.ex.stopped.Err() != nil: // a later process resumes the run
 		bad = problems.FailureFor(lathe.ReasonInterrupted)
 		if isWhole(s.enc) {
-			b, inStream = s.fail(b, nil, bad)
-		} else {
-			b = s.enc.AppendEnd(b, nil, bad)
+			return s.fail(taken, b, nil, bad)
 		}
-	default:
-		ends = false
-		s.shown = s.shown || len(b) > 0
-		b = s.keepAlive(b)
+		return s.finish(taken, s.enc.AppendEnd(b, nil, bad), bad)
 	}
-	if !inStream || s.write(taken, b, bad, ends) {
-		return streamEnded
-	}
-	return streaming
+	s.shown = s.shown || len(b) > 0
+	b = s.keepAlive(b)
+	return s.wrote(taken, b, s.out.Write(b))
 }
 
 // hold keeps the stream open while the run is suspended, and returns true, if the job allows that: it follows the run until
@@ -195,38 +187,38 @@ func (s *openStream) hold() bool {
 	return true
 }
 
-// fail ends the answer with a problem. If nothing of the response exists, it writes the problem as the response, and inStream
-// is false. Otherwise it appends the problem to b, which was encoded before.
-func (s *openStream) fail(b []byte, res *event.Result, bad *problem) (_ []byte, inStream bool) {
+// In the functions below, b is what was encoded and not written yet, and taken is the buffer of the pipe that b is or was appended
+// to; nil if none exists.
+
+// fail ends the answer with a problem: in the stream or, if nothing of the response exists, as the response.
+func (s *openStream) fail(taken *stream.Buffer, b []byte, res *event.Result, bad *problem) streamState {
 	if !s.out.Started && len(b) == 0 {
 		s.enc.Header(s.w.Header())
 		s.caller.fail(s.w, bad)
-		return nil, false
+		return streamEnded
 	}
 	s.caller.code = bad.Code
-	return s.enc.AppendEnd(b, res, bad), true
+	return s.finish(taken, s.enc.AppendEnd(b, res, bad), bad)
 }
 
-// end appends the end of the stream of a run that is over to b, which was encoded before. bad is the problem with which the
-// answer ends, and inStream is that of fail.
-func (s *openStream) end(b []byte) (_ []byte, bad *problem, inStream bool) {
+// end ends the answer of a run that is over.
+func (s *openStream) end(taken *stream.Buffer, b []byte) streamState {
 	if s.job.lost() { // another run was first to record that it answers the request
-		bad = problems.New(http.StatusServiceUnavailable, "retry_run_active",
+		bad := problems.New(http.StatusServiceUnavailable, "retry_run_active",
 			"Another run answers an equal request. Send the request again to get its answer, or with %s: true to have a run of its own.", newRunHeader)
 		s.caller.code = bad.Code
-		return s.enc.AppendEnd(nil, nil, bad), bad, true
+		return s.finish(taken, s.enc.AppendEnd(nil, nil, bad), bad)
 	}
 	res := s.run.res
-	bad = problems.Ended(res)
+	bad := problems.Ended(res)
 	if w, ok := s.enc.(stream.Withdrawer); ok && bad == nil {
 		bad = w.Withdrawn(res)
 	}
 	s.job.track.adviseRetry(res, bad)
-	if bad == nil {
-		return s.enc.AppendEnd(b, res, nil), nil, true
+	if bad != nil {
+		return s.fail(taken, b, res, bad)
 	}
-	b, inStream = s.fail(b, res, bad)
-	return b, bad, inStream
+	return s.finish(taken, s.enc.AppendEnd(b, res, nil), nil)
 }
 
 // keepAlive appends a keep-alive if one is due and b is empty, and restarts the timer.
@@ -245,22 +237,29 @@ func (s *openStream) keepAlive(b []byte) []byte {
 	return b
 }
 
-// write writes b and reports whether the stream has ended. taken is the buffer of the pipe that b is or was appended to;
-// nil if none exists. ends is true if b is the end of the stream, and bad is the problem that it ends with.
-func (s *openStream) write(taken *stream.Buffer, b []byte, bad *problem, ends bool) (ended bool) {
+// finish writes b, the end of the stream. bad is the problem with which it ends; nil: it ends with the answer of the run.
+func (s *openStream) finish(taken *stream.Buffer, b []byte, bad *problem) streamState {
 	var err error
-	if ends && bad == nil {
+	if bad == nil {
 		err = s.job.track.deliver(s.r.Context(), s.run.res, func() error { return s.out.Write(b) })
 	} else {
 		err = s.out.Write(b)
 	}
+	s.wrote(taken, b, err)
+	return streamEnded
+}
+
+// wrote releases the buffer after a write of b that returned err.
+func (s *openStream) wrote(taken *stream.Buffer, b []byte, err error) streamState {
 	if err != nil { // a failed write may still read the buffer, so it is not released
 		s.caller.code = "client_gone"
-	} else if taken != nil {
+		return streamEnded
+	}
+	if taken != nil {
 		taken.B = b
 		taken.Release()
 	}
-	return ends || err != nil
+	return streaming
 }
 
 // pausedAt returns the id of the last event that was passed to the encoder; 0 if the encoder does not count.

@@ -39,7 +39,7 @@ func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) *p
 		p := h.resumeSuspended(r.Context(), c, u)
 		wasResumed := p != nil && p.Code == ownedElsewhere().Code // by an equal request
 		if wasResumed && u.job.track != nil && n == 0 {
-			continue
+			continue // answerRepeated gives this request the answer of that one
 		}
 		if p == nil && !u.hasRun() { // no suspended run waits for this request
 			p = h.planUI(r.Context(), c, u)
@@ -237,6 +237,7 @@ func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *
 	if p == nil && u.hasRun() {
 		return nil
 	}
+	// The run is not resumed, so it does not answer the request.
 	u.unlock()
 	c.runID, u.encode.Open = "", nil
 	if p != nil && p.Code != noRun().Code {
@@ -286,7 +287,7 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.
 		return p
 	}
 	answers := map[string]lathe.Output{}
-	taken := 0 // number of approvals and results for open calls
+	decided := 0 // number of the page's approvals that are for open calls
 	for _, o := range v.State.Open {
 		open := uistream.OpenCall{ToolCall: o.ToolCall, Unsent: u.unseen(o.ID)}
 		if o.Asked {
@@ -295,7 +296,6 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.
 		u.encode.Open = append(u.encode.Open, open)
 		if out, ok := u.req.Last.Results[o.ID]; ok && v.Client[o.ID] {
 			answers[o.ID] = out
-			taken++
 		}
 		i := slices.IndexFunc(u.req.Last.Approvals, func(a uistream.Approval) bool { return a.ID == o.Digest })
 		if i < 0 || !o.Asked {
@@ -304,10 +304,10 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.
 		if p := h.answerUI(ctx, c, v, &o, u.req.Last.Approvals[i].Approved); p != nil {
 			return p
 		}
-		taken++
+		decided++
 	}
-	if taken == 0 {
-		return nil // the run does not wait for any of them: a new run answers the page
+	if decided+len(answers) == 0 {
+		return nil // the run waits for no approval and no result of the page: a new run answers the page
 	}
 	l, p := c.loopOf(v)
 	if p != nil {
@@ -332,12 +332,12 @@ func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runlog.View, o *
 	if !c.key.mayDecide(v.State.Run.Principal) {
 		return mayNotDecide()
 	}
-	by, verb := c.decider(), approval.Deny
+	verb := approval.Deny
 	if approved {
 		verb = approval.Approve
 	}
 	h.opts.Approvals.Await(v.Request(o))
-	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: verb, By: by})
+	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: verb, By: c.decider()})
 	switch lathe.CodeOf(err) {
 	case "", lathe.CodeApprovalExpired, lathe.CodeNotFound:
 		return nil

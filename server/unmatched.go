@@ -25,25 +25,28 @@ func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) *p
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return nil
 	}
-	var allowed []string
-	for _, m := range routeMethods {
-		probe := r.Clone(r.Context())
-		probe.Method = m
-		// A path of a console screen is not part of the API: clients that leave out /v1 get the hint below.
-		if _, pattern := g.mux.Handler(probe); pattern != "/" && pattern != "" && !slices.Contains(console.Patterns(), pattern) {
-			allowed = append(allowed, m)
-		}
-	}
-	hint, form := foreignPath(r.URL.Path)
-	page := form == problems.OpenAI && !strings.HasPrefix(r.URL.Path, "/v1/") // a console page with the path of a client whose base URL lacks /v1
-	if len(allowed) > 0 && !page {
+	allowed := g.methodsAt(r)
+	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		return problems.New(http.StatusMethodNotAllowed, "method_not_allowed", "This path takes %s.", strings.Join(allowed, ", "))
 	}
+	hint, form := foreignPath(r.URL.Path)
 	if form != problems.Details {
 		c.form = form
 	}
 	return notFound("unknown_url", "There is nothing at this path%s", hint)
+}
+
+// methodsAt returns the methods that the path of a request has, other than those of a console screen, which is not part of the API.
+func (g *Server) methodsAt(r *http.Request) (allowed []string) {
+	for _, m := range routeMethods {
+		probe := r.Clone(r.Context())
+		probe.Method = m
+		if _, pattern := g.mux.Handler(probe); pattern != "/" && pattern != "" && !slices.Contains(console.Patterns(), pattern) {
+			allowed = append(allowed, m)
+		}
+	}
+	return allowed
 }
 
 // toPage reports whether a browser opens the base URL of the API, which users copy: it is redirected to the console.
@@ -80,7 +83,8 @@ func foreignPath(path string) (hint string, form problems.Form) {
 			return ": Ollama's API is not served. Use an OpenAI client with the base URL /v1" + useChat, problems.Ollama
 		}
 	}
-	if _, verb, named := strings.Cut(strings.TrimPrefix(path, "/models/"), ":"); named && strings.HasPrefix(path, "/models/") && verb != "" {
+	model, isModel := strings.CutPrefix(path, "/models/")
+	if _, verb, _ := strings.Cut(model, ":"); isModel && verb != "" {
 		return ". Did you mean /v1beta" + path + "? The base URL of this client must end in /v1beta.", problems.Google
 	}
 	if path == "/messages" || strings.HasPrefix(path, "/messages/") {
@@ -89,7 +93,7 @@ func foreignPath(path string) (hint string, form problems.Form) {
 	if strings.HasPrefix(path, "/openai/") {
 		return ": Azure's paths are not served. Use a client for OpenAI's own API with a base URL that ends in /v1, and name the model in the request" + useChat, problems.OpenAI
 	}
-	if slices.Contains(servedPaths, path) || strings.HasPrefix(path, "/models/") {
+	if isModel || slices.Contains(servedPaths, path) {
 		return ". Did you mean /v1" + path + "? The client's base URL must end in /v1.", problems.OpenAI
 	}
 	if bare := strings.TrimPrefix(path, "/v1"); slices.Contains(servedPaths, bare) || slices.Contains(unservedPaths, bare) {

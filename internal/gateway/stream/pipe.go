@@ -46,9 +46,9 @@ type Pipe struct {
 	mu       sync.Mutex
 	event    event.Event // the event being encoded; reused to avoid an allocation for each
 	buf      *Buffer     // nil: the buffer is empty
-	closed   bool        // the client no longer reads
-	full     bool
-	encoding bool // enc is being called; remains set if enc panics
+	closed   bool        // nothing more is encoded: Close was called, the buffer exceeded max, or enc panicked
+	full     bool        // the buffer exceeded max
+	encoding bool        // enc is being called; remains set if enc panics
 }
 
 // NewPipe returns a pipe whose buffer is limited to most bytes. If more are pending, it calls cut once and drops all further events.
@@ -116,26 +116,26 @@ func (p *Pipe) TakeRaw(raw *lathe.Raw) {
 // endEncoding wakes the reader if bytes were added or the encoder has panicked, and unlocks p.mu. Bytes encoded before a panic remain for the
 // reader; nothing is encoded after it. If the buffer exceeds max, the reader is cut off.
 func (p *Pipe) endEncoding(before int) {
+	panicked := p.encoding
 	after := len(p.buf.B)
-	changed := after > before || p.encoding
+	full := !panicked && after > p.max
 	switch {
-	case p.encoding:
+	case panicked:
 		p.event, p.closed = event.Event{}, true
-	case after > p.max:
-		p.full, p.closed, p.buf, after = true, true, nil, 0
-	case after == 0:
+	case full:
+		p.full, p.closed, p.buf = true, true, nil
+	case after == 0: // an idle stream has no buffer
 		p.buf.Release()
 		p.buf = nil
 	}
-	full := p.full
 	p.mu.Unlock()
 	if full {
 		p.cut()
 	}
-	if changed || full {
+	if panicked || full || after > before {
 		p.Nudge()
 	}
-	if after/yieldBytes > before/yieldBytes {
+	if !full && after/yieldBytes > before/yieldBytes {
 		runtime.Gosched()
 	}
 }
