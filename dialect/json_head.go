@@ -83,17 +83,17 @@ func (p *jsonParser) startsJSON(c byte) bool {
 
 // extendPart extends the part by c, the last byte of partial, and sets wordEnd. It returns false if none of the part's ends may follow.
 func (p *jsonParser) extendPart(part *headPart, c byte) bool {
-	inWord := p.wordEnd == 0
-	switch {
-	case inWord && isWordByte(c):
-		return true
-	case inWord && space(c) && len(bytes.TrimSpace(p.partial)) == 0:
-		return true
-	case space(c) && (inWord || p.wordEnd == len(p.partial)-1): // the ends may follow white space
+	last := len(p.partial) - 1
+	if p.wordEnd == 0 {
+		isLeading := space(c) && len(bytes.TrimSpace(p.partial)) == 0 // before the word
+		if isLeading || isWordByte(c) {
+			return true
+		}
+		p.wordEnd = last
+	}
+	if space(c) && p.wordEnd == last { // the ends may follow white space
 		p.wordEnd = len(p.partial)
 		return true
-	case inWord:
-		p.wordEnd = len(p.partial) - 1
 	}
 	begun := string(p.partial[p.wordEnd:])
 	return slices.ContainsFunc(part.ends, func(e headEnd) bool { return strings.HasPrefix(e.mark, begun) })
@@ -165,11 +165,13 @@ func nameOfID(id []byte, tools []*lathe.ToolSpec) []byte {
 		for _, t := range tools {
 			before, ok := bytes.CutSuffix(end, []byte(t.Name))
 			word := bytes.TrimRight(before, ":_-.")
-			if !ok || len(t.Name) <= best || len(before) > 0 && len(word) == len(before) {
+			separators := len(before) - len(word)
+			isInWord := len(before) > 0 && separators == 0 // the name is only the end of a longer word
+			if !ok || isInWord || len(t.Name) <= best {
 				continue
 			}
 			best, found = len(t.Name), end
-			if len(before)-len(word) <= 1 && slices.Contains(idPrefixes[:], string(word)) {
+			if separators <= 1 && slices.Contains(idPrefixes[:], string(word)) {
 				found = []byte(t.Name)
 			}
 		}
