@@ -16,13 +16,13 @@ import (
 func (p *jsonParser) headByte(c byte) {
 	part := &p.block.head[p.part]
 	if len(p.partial) >= maxHeadBytes {
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 		return
 	}
 	if part.json && p.startsJSON(c) {
 		word := bytes.TrimSpace(p.partial)
 		if len(word) > 0 && !p.object.setHeadWord(part.field, word) {
-			p.noName()
+			p.reject()
 			return
 		}
 		p.beginPart(len(p.block.head))
@@ -33,12 +33,12 @@ func (p *jsonParser) headByte(c byte) {
 	switch {
 	case end == nil, len(word) == 0 && space(c):
 		if !p.extendPart(part, c) {
-			p.noName()
+			p.reject()
 			return
 		}
 		p.consume()
 	case !p.object.setHeadWord(part.field, word):
-		p.noName()
+		p.reject()
 	default:
 		p.consume()
 		p.beginPart(end.next)
@@ -111,14 +111,8 @@ func (p *jsonParser) endHead() {
 	case p.accepts():
 		p.state = blockOpen
 	default:
-		p.noName()
+		p.reject()
 	}
-}
-
-// noName ends an attempt whose head contains no name of a tool.
-func (p *jsonParser) noName() {
-	p.partial = p.partial[:0]
-	p.markUnreadable(lathe.CodePayloadParseError)
 }
 
 // setHeadWord records word, a part of the head. It returns false if word is not valid for the field.

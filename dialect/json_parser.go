@@ -285,7 +285,7 @@ func (p *jsonParser) openByte(c byte) {
 		p.state = blockBuiltin
 		p.builtin.begin()
 	default:
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 	}
 }
 
@@ -301,7 +301,7 @@ func (p *jsonParser) fenceByte(c byte) {
 	}
 	p.partial = append(p.partial, c)
 	if !strings.HasPrefix(fence+"json", string(p.partial)) {
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 		return
 	}
 	p.consume()
@@ -320,7 +320,7 @@ func (p *jsonParser) json() {
 	case objectDone:
 		p.afterObject()
 	case objectBroken:
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 	case objectForeign:
 		p.toText(notACall)
 	}
@@ -478,7 +478,6 @@ func (p *jsonParser) tailByte(c byte) {
 	case begins || strings.HasPrefix(p.block.close, text):
 		p.consume()
 	default:
-		p.partial = p.partial[:0]
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 	}
 }
