@@ -122,9 +122,14 @@ func (t *tagReader) piece(s string) {
 	if t.tail != tagOpen || isText {
 		return
 	}
-	t.inside, t.over, t.total = true, false, len(tagOpen)
+	t.inside = true
+	t.beginBody()
+}
+
+// beginBody begins the body at an opening tag.
+func (t *tagReader) beginBody() {
 	t.body = append(t.body[:0], tagOpen...)
-	t.state = bodyScan{}
+	t.total, t.over, t.state = len(tagOpen), false, bodyScan{}
 }
 
 // passAll emits the deltas of the parser. It reports whether the last one ends with an opening tag, which is then text.
@@ -222,8 +227,7 @@ func (t *tagReader) beginAgain() {
 	t.body = t.body[:len(t.body)-len(tagOpen)]
 	t.total -= len(tagOpen)
 	t.fail(lathe.CodePayloadParseError)
-	t.body = append(t.body[:0], tagOpen...)
-	t.total, t.state = len(tagOpen), bodyScan{}
+	t.beginBody()
 }
 
 func (t *tagReader) leave() {
