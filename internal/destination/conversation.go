@@ -77,7 +77,7 @@ func (c *Conversation) Roles(msgs []lathe.Message, changed []string, sends func(
 		if m.Role == lathe.RoleDeveloper && c.row.Developer == no {
 			m.Role = lathe.RoleSystem
 		}
-		stays := i < lead && (c.row.System != one || !hasBlob(&m))
+		stays := i < lead && (c.row.System != one || !slices.ContainsFunc(m.Parts, isA[lathe.Blob]))
 		if isSystem(&m) && c.row.MovesSystem() && !stays {
 			m, lead = asUser(m), 0 // later system messages do not stay either
 		}
@@ -215,8 +215,7 @@ func (p *joiner) add(i int, m lathe.Message) {
 			p.set(i, m)
 		}
 	}
-	isSecond := m.Role == lathe.RoleUser && p.last == lathe.RoleUser // the destination may refuse two user messages in a row
-	if isSecond && p.joinsTurns() && p.prev >= 0 {
+	if m.Role == lathe.RoleUser && p.last == lathe.RoleUser && p.joinsTurns() && p.prev >= 0 {
 		before := p.out[p.prev].Role
 		if before == lathe.RoleTool {
 			p.note(i, "role")
@@ -259,10 +258,9 @@ func (p *joiner) join(to, i int, m lathe.Message) {
 			part = p.plain(i, j, part)
 		}
 		t, isText := part.(lathe.Text)
-		isEmpty := part == nil || isText && t.Text == "" && len(t.Extra) == 0
 		from := place{i, j, -1}
 		switch {
-		case isEmpty: // it is left out
+		case part == nil, isText && t.Text == "" && len(t.Extra) == 0: // nothing is left
 		case into.Role == lathe.RoleTool:
 			p.intoResult(&into, to, from, part)
 		default:
@@ -293,7 +291,7 @@ func (p *joiner) appendPart(into *lathe.Message, to int, from place, part lathe.
 // intoResult adds the part at from to the content of the result in message to, because the order of turns does not allow a user message
 // after it.
 func (p *joiner) intoResult(into *lathe.Message, to int, from place, part lathe.Part) {
-	result := slices.IndexFunc(into.Parts, func(part lathe.Part) bool { _, ok := part.(lathe.ToolResult); return ok })
+	result := slices.IndexFunc(into.Parts, isA[lathe.ToolResult])
 	if result < 0 {
 		return
 	}
@@ -455,6 +453,4 @@ func isSystem(m *lathe.Message) bool {
 	return m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper
 }
 
-func hasBlob(m *lathe.Message) bool {
-	return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { _, ok := p.(lathe.Blob); return ok })
-}
+func isA[P lathe.Part](p lathe.Part) bool { _, ok := p.(P); return ok }
