@@ -216,8 +216,7 @@ func (t *tagReader) endBody(last string) {
 		t.giveBad(last)
 		t.emitFailure(lathe.CodePayloadTooLarge, "")
 	} else {
-		inner := strings.TrimSuffix(string(t.body[len(tagOpen):]), tagClose)
-		t.readInner(inner, lathe.CodePayloadParseError)
+		t.readInner(strings.TrimSuffix(string(t.body[len(tagOpen):]), tagClose), lathe.CodePayloadParseError)
 	}
 	t.leave()
 }

@@ -380,7 +380,7 @@ func DocumentText(of lathe.Wire, p lathe.Part) (text string, ok bool) {
 		if of == lathe.WireMessages {
 			return blocks(p)
 		}
-	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult: // no document
+	default: // no document
 	}
 	return "", false
 }
