@@ -11,24 +11,34 @@ import (
 //
 //	<tool_call>{"name": "add", "arguments": {"a":1}}</tool_call>
 
-// layout derives the callLayout of a family from call, the pattern of a call that its form writes: see [jsonForm]. The texts that surround
-// a section or list of calls move from the pattern to the callLayout; the rest of the pattern is that of one call.
+// layout derives the callLayout of a family from call, the pattern of a call that its form writes: see [jsonForm].
 func (f *jsonFamily) layout(call string) *callLayout {
 	l := &callLayout{think: f.think, marks: f.openings(), starts: f.starts}
 	parts := newPattern(call) // fixed texts at even indexes, placeholders at odd ones
 	end := len(parts) - 1
-	first, last := parts[0], parts[end] // the texts before the first placeholder and after the last
+	parts[0], parts[end] = f.moveOuter(l, parts[0], parts[end])
+	// Without a mark that text cannot contain, a call begins a line, and a turn has one call or one list of calls.
+	l.quiet = len(l.marks) == 0 || quietPattern(f, call)
+	l.once = l.quiet
+	l.call = func(c *constrainer, t *lathe.ToolSpec) []piece { return f.pieces(parts, c, t) }
+	return l
+}
+
+// moveOuter moves the texts that surround a section or list of calls to l. first and last are the texts at the two ends of the pattern of a
+// call; the results are the parts of them that each call has.
+func (f *jsonFamily) moveOuter(l *callLayout, first, last string) (before, after string) {
 	for _, s := range f.sections {
-		if strings.HasPrefix(first, s[0]) && strings.HasSuffix(last, s[1]) {
-			l.before, l.after = s[0], s[1]
-			l.between = `"\n"?`
-			first, last = strings.TrimPrefix(first, s[0]), strings.TrimSuffix(last, s[1])
+		inner, begins := strings.CutPrefix(first, s[0])
+		rest, ends := strings.CutSuffix(last, s[1])
+		if begins && ends {
+			l.before, l.between, l.after = s[0], `"\n"?`, s[1]
+			first, last = inner, rest
 		}
 	}
-	before, object, opens := strings.Cut(first, "[{")
-	after, closes := strings.CutPrefix(last, "}]")
+	mark, object, opens := strings.Cut(first, "[{")
+	endMark, closes := strings.CutPrefix(last, "}]")
 	if opens && closes { // the calls are elements of a JSON array
-		l.before, l.after = before+"[", "]"+after
+		l.before, l.after = mark+"[", "]"+endMark
 		l.between, l.separator = `"," " "?`, ", "
 		first, last = "{"+object, "}"
 	}
@@ -36,12 +46,7 @@ func (f *jsonFamily) layout(call string) *callLayout {
 		l.before = f.blocks[0].opens[0]
 		first = strings.TrimPrefix(first, l.before)
 	}
-	parts[0], parts[end] = first, last
-	// Without a mark that text cannot contain, a call begins a line, and a turn has one call or one list of calls.
-	l.quiet = len(l.marks) == 0 || quietPattern(f, call)
-	l.once = l.quiet
-	l.call = func(c *constrainer, t *lathe.ToolSpec) []piece { return f.pieces(parts, c, t) }
-	return l
+	return first, last
 }
 
 // pieces returns the pieces of a call of the tool t, whose pattern is parts.
@@ -82,6 +87,14 @@ func (f *jsonFamily) idPieces(name piece) []piece {
 	return []piece{f.idPiece()}
 }
 
+// idPiece returns the piece of an id of letters and digits.
+func (f *jsonFamily) idPiece() piece {
+	if f.id == idLate {
+		return regexPiece("[a-zA-Z0-9]{9}")
+	}
+	return regexPiece("[a-zA-Z0-9]{1,16}")
+}
+
 // quietPattern reports whether the calls that a family writes begin with a mark that ordinary text may contain.
 func quietPattern(f *jsonFamily, call string) bool {
 	for i := range f.blocks {
@@ -104,13 +117,6 @@ func (f *jsonFamily) openings() (list []string) {
 		}
 	}
 	return list
-}
-
-func (f *jsonFamily) idPiece() piece {
-	if f.id == idLate {
-		return regexPiece("[a-zA-Z0-9]{9}")
-	}
-	return regexPiece("[a-zA-Z0-9]{1,16}")
 }
 
 // regexPiece returns a piece that matches the regular expression regex, which must be a valid grammar expression, too.

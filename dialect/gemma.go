@@ -123,36 +123,47 @@ func (g *gemma) argToken(text string, mark int) {
 
 // readHead reads `call:NAME{`, at the beginning of a call and after the arguments of the one before.
 func (g *gemma) readHead(text string) {
-	for text != "" {
+	for ; text != ""; text = text[1:] {
 		c := text[0]
-		inWord := len(g.head) < len(gemmaCall)
+		isBlank := space(c) && len(g.head) == 0 // before `call:`
 		switch {
-		case space(c) && len(g.head) == 0:
-			if g.full(text[:1]) {
-				g.becomeUnreadable(lathe.CodePayloadTooLarge)
-				g.keep(text)
-				return
-			}
+		case isBlank && g.full(text[:1]):
+			g.becomeUnreadable(lathe.CodePayloadTooLarge)
+			g.keep(text)
+			return
+		case isBlank:
+			g.keep(text[:1])
 		case c == '{' && len(g.head) > len(gemmaCall):
 			g.openCall(text)
 			return
-		case inWord && c != gemmaCall[len(g.head)], len(g.head) >= len(gemmaCall)+maxNameBytes:
+		case !g.headContinues(c):
 			g.reject(text, -1)
 			return
-		case g.state == gemmaTail: // a further call may begin here; until its head is complete, the call before is open
-			text = text[1:]
-			g.head = append(g.head, c)
-			if len(g.head) == len(gemmaCall) {
-				g.end(whole)
-				g.begin(gemmaCall)
-				g.state = gemmaHead
-			}
-			continue
 		default:
-			g.head = append(g.head, c)
+			g.addHead(text[:1])
 		}
-		g.keep(text[:1])
-		text = text[1:]
+	}
+}
+
+// headContinues reports whether c may follow head in `call:NAME`.
+func (g *gemma) headContinues(c byte) bool {
+	n := len(g.head)
+	if n < len(gemmaCall) {
+		return c == gemmaCall[n]
+	}
+	return n < len(gemmaCall)+maxNameBytes
+}
+
+// addHead appends s, one byte, to head. After the arguments of a call, that call remains open until `call:` shows that a further one begins.
+func (g *gemma) addHead(s string) {
+	g.head = append(g.head, s...)
+	switch {
+	case g.state == gemmaHead:
+		g.keep(s)
+	case len(g.head) == len(gemmaCall):
+		g.end(whole)
+		g.begin(gemmaCall)
+		g.state = gemmaHead
 	}
 }
 

@@ -41,12 +41,15 @@ const (
 	toSelf = "self"
 )
 
-// readMessage reads a token between calls. It returns false, and has not read the token, if it is text or opens a call.
+// readMessage reads a token between calls. It returns false if the token is text or opens a call: the caller then reads it, and readMessage
+// has only set the phase.
 func (t *tagged) readMessage(text string, mark int, r role) bool {
 	m := &t.message
 	if m.phase == messageHeader {
 		return t.readHeader(text, mark, r)
 	}
+	isAnswer := m.to == toUser && m.phase == messageText // the marks of calls are text there
+	beginsForTool := m.phase == messageEmpty && m.toTool() && t.prose.think == 0
 	switch {
 	case r == roleStart || r == roleEnd:
 		*m = message{phase: messageHeader}
@@ -55,7 +58,7 @@ func (t *tagged) readMessage(text string, mark int, r role) bool {
 	case m.to == toSelf:
 		t.emit(lathe.DeltaReasoning, text)
 		return true
-	case r == roleWrap && !(m.to == toUser && m.phase == messageText): // a call
+	case r == roleWrap && !isAnswer: // a call
 		if m.phase == messageEmpty {
 			m.phase = messageCalls
 		}
@@ -66,7 +69,7 @@ func (t *tagged) readMessage(text string, mark int, r role) bool {
 		return true
 	case mark < 0 && trimSpace(text) == "":
 		return false
-	case m.phase == messageEmpty && t.prose.think == 0 && m.toTool() && t.knows(m.to): // text in place of a call
+	case beginsForTool && t.knows(m.to): // text in place of a call
 		t.begin("")
 		t.name = t.toolName([]byte(m.to))
 		t.becomeUnreadable(lathe.CodePayloadParseError)

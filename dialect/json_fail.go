@@ -21,6 +21,9 @@ func (p *jsonParser) markUnreadable(code lathe.Code) {
 	p.toText(code)
 }
 
+// reject marks the attempt as unreadable because the syntax does not allow what follows.
+func (p *jsonParser) reject() { p.markUnreadable(lathe.CodePayloadParseError) }
+
 // toText emits the text of the attempt as text. A ParseError with the code follows, unless code is notACall.
 func (p *jsonParser) toText(code lathe.Code) {
 	p.unconfirmed = false
@@ -32,18 +35,26 @@ func (p *jsonParser) toText(code lathe.Code) {
 	}
 	p.shortenRaw()
 	js := &p.object.js
-	switch {
-	case p.state == blockJSON && js.state != jsonBad && js.state != jsonDone: // the rest of the JSON is read as text first
+	if p.state == blockJSON && js.state != jsonBad && js.state != jsonDone { // the rest of the JSON is read as text first
 		js.outer = 0 // the scanner need not stop at the outer levels any more
 		p.state = blockUnreadableJSON
-	case code == notACall:
-		p.state, p.section = blockNone, 0
-	case !p.hasClosingMark():
-		p.reportUnreadable()
-	default: // the ParseError follows at the closing mark
-		p.state = blockUnreadable
+	} else {
+		p.awaitClosingMark()
 	}
 	p.partial = p.partial[:0]
+}
+
+// awaitClosingMark continues an unreadable attempt after its JSON: up to the closing mark, at which the ParseError follows, if a mark ends the
+// attempt.
+func (p *jsonParser) awaitClosingMark() {
+	switch {
+	case p.errorCode == notACall:
+		p.state, p.section = blockNone, 0
+	case p.hasClosingMark():
+		p.state = blockUnreadable
+	default:
+		p.reportUnreadable()
+	}
 }
 
 // hasClosingMark reports whether a mark ends the attempt: that of a section or of the block.
@@ -56,14 +67,8 @@ func (p *jsonParser) readUnreadableJSON() {
 	js := &p.object.js
 	s := p.take(js.scan(p.in))
 	p.emitUnreadable(s)
-	switch {
-	case js.state != jsonDone && js.state != jsonBad:
-	case p.errorCode == notACall:
-		p.state, p.section = blockNone, 0
-	case p.hasClosingMark():
-		p.state = blockUnreadable
-	default:
-		p.reportUnreadable()
+	if js.state == jsonDone || js.state == jsonBad {
+		p.awaitClosingMark()
 	}
 }
 

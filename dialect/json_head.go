@@ -16,13 +16,13 @@ import (
 func (p *jsonParser) headByte(c byte) {
 	part := &p.block.head[p.part]
 	if len(p.partial) >= maxHeadBytes {
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 		return
 	}
 	if part.json && p.startsJSON(c) {
 		word := bytes.TrimSpace(p.partial)
 		if len(word) > 0 && !p.object.setHeadWord(part.field, word) {
-			p.noName()
+			p.reject()
 			return
 		}
 		p.beginPart(len(p.block.head))
@@ -33,12 +33,12 @@ func (p *jsonParser) headByte(c byte) {
 	switch {
 	case end == nil, len(word) == 0 && space(c):
 		if !p.extendPart(part, c) {
-			p.noName()
+			p.reject()
 			return
 		}
 		p.consume()
 	case !p.object.setHeadWord(part.field, word):
-		p.noName()
+		p.reject()
 	default:
 		p.consume()
 		p.beginPart(end.next)
@@ -83,17 +83,17 @@ func (p *jsonParser) startsJSON(c byte) bool {
 
 // extendPart extends the part by c, the last byte of partial, and sets wordEnd. It returns false if none of the part's ends may follow.
 func (p *jsonParser) extendPart(part *headPart, c byte) bool {
-	inWord := p.wordEnd == 0
-	switch {
-	case inWord && isWordByte(c):
-		return true
-	case inWord && space(c) && len(bytes.TrimSpace(p.partial)) == 0:
-		return true
-	case space(c) && (inWord || p.wordEnd == len(p.partial)-1): // the ends may follow white space
+	last := len(p.partial) - 1
+	if p.wordEnd == 0 {
+		isLeading := space(c) && len(bytes.TrimSpace(p.partial)) == 0 // before the word
+		if isLeading || isWordByte(c) {
+			return true
+		}
+		p.wordEnd = last
+	}
+	if space(c) && p.wordEnd == last { // the ends may follow white space
 		p.wordEnd = len(p.partial)
 		return true
-	case inWord:
-		p.wordEnd = len(p.partial) - 1
 	}
 	begun := string(p.partial[p.wordEnd:])
 	return slices.ContainsFunc(part.ends, func(e headEnd) bool { return strings.HasPrefix(e.mark, begun) })
@@ -111,14 +111,8 @@ func (p *jsonParser) endHead() {
 	case p.accepts():
 		p.state = blockOpen
 	default:
-		p.noName()
+		p.reject()
 	}
-}
-
-// noName ends an attempt whose head contains no name of a tool.
-func (p *jsonParser) noName() {
-	p.partial = p.partial[:0]
-	p.markUnreadable(lathe.CodePayloadParseError)
 }
 
 // setHeadWord records word, a part of the head. It returns false if word is not valid for the field.
@@ -165,11 +159,13 @@ func nameOfID(id []byte, tools []*lathe.ToolSpec) []byte {
 		for _, t := range tools {
 			before, ok := bytes.CutSuffix(end, []byte(t.Name))
 			word := bytes.TrimRight(before, ":_-.")
-			if !ok || len(t.Name) <= best || len(before) > 0 && len(word) == len(before) {
+			separators := len(before) - len(word)
+			isInWord := len(before) > 0 && separators == 0 // the name is only the end of a longer word
+			if !ok || isInWord || len(t.Name) <= best {
 				continue
 			}
 			best, found = len(t.Name), end
-			if len(before)-len(word) <= 1 && slices.Contains(idPrefixes[:], string(word)) {
+			if separators <= 1 && slices.Contains(idPrefixes[:], string(word)) {
 				found = []byte(t.Name)
 			}
 		}

@@ -107,6 +107,9 @@ func (o *callObject) reset(form *objectForm) {
 	}
 }
 
+// clear removes the name and the id, before the next call.
+func (o *callObject) clear() { o.name, o.id, o.named = o.name[:0], o.id[:0], false }
+
 // ownLevels are the outermost levels of nesting that the parser handles itself: that of the object, and that of the JSON around it.
 const ownLevels = 2
 
@@ -183,23 +186,39 @@ func (o *callObject) step(was, now jsonState, part string) objectStatus {
 		}
 		return objectBroken
 	}
-	switch {
-	case o.callDepth > 1 && o.js.depth < o.callDepth: // the member that contains the call has ended
-		o.callDepth, o.js.outer = 1, ownLevels
-		if o.ranks[objectArgs] < 0 || !o.named {
-			return objectBroken
-		}
-	case o.place == inKey:
+	if o.callDepth > 1 && o.js.depth < o.callDepth {
+		return o.leaveInner()
+	}
+	switch o.place {
+	case inKey:
 		o.addKey(part)
 		if now == jsonColon {
 			return o.endKey()
 		}
-	case o.place == inValue:
+		return objectMore
+	case inValue:
 		status := o.value(part)
 		if status == objectMore && now == jsonAfter && o.js.depth == o.callDepth {
 			return o.endValue()
 		}
 		return status
+	default:
+		return o.between(was, now, part)
+	}
+}
+
+// leaveInner handles the end of the object that is the value of form.inner.
+func (o *callObject) leaveInner() objectStatus {
+	o.callDepth, o.js.outer = 1, ownLevels
+	if o.ranks[objectArgs] < 0 || !o.named {
+		return objectBroken
+	}
+	return objectMore
+}
+
+// between handles part outside of keys and values: it may be the brace of the object, or the first byte of a key or a value.
+func (o *callObject) between(was, now jsonState, part string) objectStatus {
+	switch {
 	case now == was: // white space
 	case o.place == beforeObject:
 		o.place = betweenMembers
@@ -250,18 +269,17 @@ func (o *callObject) memberOf(key string) objectStatus {
 		o.member = objectInner
 		return objectMore
 	}
-	for m, keys := range [...][]string{o.form.names, o.form.args, o.form.ids} {
-		m, rank := objectMember(m), slices.Index(keys, key)
-		isInside := o.callDepth > 1
-		isMisplaced := o.inner && isInside == (m == objectID) // the id is outside of the inner object, the call inside
-		switch {
-		case rank < 0:
+	isInside := o.callDepth > 1
+	for i, keys := range [...][]string{o.form.names, o.form.args, o.form.ids} {
+		member, rank := objectMember(i), slices.Index(keys, key)
+		if rank < 0 {
 			continue
-		case isMisplaced, isInside && rank > 0:
-			return objectBroken
-		default:
-			return o.choose(m, rank)
 		}
+		isMisplaced := o.inner && isInside == (member == objectID) // the id is outside of the inner object, the call inside
+		if isMisplaced || isInside && rank > 0 {
+			return objectBroken
+		}
+		return o.choose(member, rank)
 	}
 	switch {
 	case o.callDepth == 1 && slices.Contains(o.form.others, key):

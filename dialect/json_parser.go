@@ -66,6 +66,12 @@ type jsonAttempt struct {
 	begun        bool       // the JSON has begun
 }
 
+// shortenRaw shortens the text of the attempt to maxExcerptBytes; the rest is only counted.
+func (a *jsonAttempt) shortenRaw() {
+	a.rawShortened = true
+	a.raw = a.raw[:min(len(a.raw), maxExcerptBytes)]
+}
+
 type jsonBlockState uint8
 
 const (
@@ -187,20 +193,22 @@ func (p *jsonParser) spillGap() {
 // openBlock begins an attempt at mark, which opens block n. The part of the mark that belongs to the JSON is read at once.
 func (p *jsonParser) openBlock(n int, mark string) {
 	p.block = &p.family.blocks[n]
-	jsonAt := len(mark) - p.block.keep
-	if p.section == 0 || p.taken > 0 || p.sectionFailed {
+	isFirst := p.section > 0 && p.taken == 0 && !p.sectionFailed // the attempt began with the mark of the section
+	if !isFirst {
 		p.raw, p.total = p.raw[:0], 0
 	}
-	p.rawShortened, p.begun, p.list, p.unconfirmed, p.surplus = false, false, false, false, false
-	p.object.name, p.object.id, p.partial, p.part = p.object.name[:0], p.object.id[:0], p.partial[:0], 0
-	p.wordEnd, p.object.named = 0, false
+	p.rawShortened, p.begun = false, false
+	p.list, p.unconfirmed, p.surplus = false, false, false
+	p.partial, p.part, p.wordEnd = p.partial[:0], 0, 0
+	p.object.clear()
+	jsonAt := len(mark) - p.block.keep
 	p.keep(mark[:jsonAt])
 	p.state = blockHead
 	if len(p.block.head) == 0 {
 		p.state = blockOpen
 	}
 	afterMark := p.in
-	p.in = mark[jsonAt:]
+	p.in = mark[jsonAt:] // the input for as long as it lasts
 	for p.in != "" && p.state != blockNone && p.state != blockUnreadable {
 		p.step()
 	}
@@ -248,12 +256,6 @@ func (p *jsonParser) keep(s string) {
 	p.raw = append(p.raw, s...)
 }
 
-// shortenRaw shortens the text of the attempt to maxExcerptBytes; the rest is only counted.
-func (p *jsonParser) shortenRaw() {
-	p.rawShortened = true
-	p.raw = p.raw[:min(len(p.raw), maxExcerptBytes)]
-}
-
 // openByte reads one byte between the head and the JSON.
 func (p *jsonParser) openByte(c byte) {
 	switch {
@@ -283,7 +285,7 @@ func (p *jsonParser) openByte(c byte) {
 		p.state = blockBuiltin
 		p.builtin.begin()
 	default:
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 	}
 }
 
@@ -299,7 +301,7 @@ func (p *jsonParser) fenceByte(c byte) {
 	}
 	p.partial = append(p.partial, c)
 	if !strings.HasPrefix(fence+"json", string(p.partial)) {
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 		return
 	}
 	p.consume()
@@ -318,7 +320,7 @@ func (p *jsonParser) json() {
 	case objectDone:
 		p.afterObject()
 	case objectBroken:
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 	case objectForeign:
 		p.toText(notACall)
 	}
@@ -375,16 +377,16 @@ func (p *jsonParser) confirm() {
 // forget prepares p for the text of the next attempt.
 func (p *jsonParser) forget() {
 	p.raw, p.total, p.rawShortened = p.raw[:0], 0, false
-	p.object.name, p.object.id = p.object.name[:0], p.object.id[:0]
+	p.object.clear()
 }
 
 // endCall closes the open call. If its id may follow the arguments, CallEnd contains the id.
 func (p *jsonParser) endCall(incomplete bool) {
 	p.end(incomplete)
-	if !p.late {
-		return
+	if p.late {
+		callEnd := &p.out[len(p.out)-1]
+		callEnd.ID = nineLetters(string(p.object.id), p.opts.Rand)
 	}
-	p.out[len(p.out)-1].ID = nineLetters(string(p.object.id), p.opts.Rand)
 }
 
 // nineLetters returns id, or a generated id of nine letters and digits if id is "" and rand is set.
@@ -409,30 +411,30 @@ func (p *jsonParser) leave() {
 
 // nextByte reads one byte between two objects of a block.
 func (p *jsonParser) nextByte(c byte) {
+	hasClose, separates := p.block.close != "", c == ',' || c == ';'
+	isFull := !p.reader.open && len(p.raw) >= maxHeadBytes && (separates || space(c))
 	switch {
-	case len(p.raw) >= maxHeadBytes && !p.reader.open && (space(c) || c == ',' || c == ';'):
-		if p.block.close == "" {
-			p.leaveAt()
-		} else {
-			p.markUnreadable(lathe.CodePayloadTooLarge)
-		}
+	case isFull && hasClose:
+		p.markUnreadable(lathe.CodePayloadTooLarge)
+	case isFull:
+		p.leaveAt()
 	case space(c):
 		p.consume()
-	case c == ',' || c == ';':
+	case separates:
 		p.confirm()
 		p.consume()
 	case c == '{':
 		p.confirm()
-		p.object.name, p.object.id = p.object.name[:0], p.object.id[:0]
+		p.object.clear()
 		p.state = blockOpen
 	case c == ']' && p.list:
 		p.confirm()
 		p.consume()
 		p.state = blockTail
-		if p.block.close == "" {
+		if !hasClose {
 			p.leave()
 		}
-	case p.block.close != "":
+	case hasClose:
 		p.state = blockTail
 	default:
 		p.leaveAt()
@@ -476,7 +478,6 @@ func (p *jsonParser) tailByte(c byte) {
 	case begins || strings.HasPrefix(p.block.close, text):
 		p.consume()
 	default:
-		p.partial = p.partial[:0]
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 	}
 }

@@ -2,8 +2,6 @@ package dialect
 
 import (
 	"strings"
-
-	"github.com/lathe-run/lathe"
 )
 
 // A section contains several blocks between marks of its own:
@@ -66,9 +64,8 @@ func (p *jsonParser) sectionByte(c byte) {
 	case begins:
 		p.consume()
 	default:
-		p.partial = p.partial[:0]
 		p.block, p.begun, p.object.name = nil, false, p.object.name[:0]
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 	}
 }
 
@@ -86,7 +83,7 @@ func (p *jsonParser) endSection() {
 		p.unreadable = false
 	default:
 		p.block = nil
-		p.markUnreadable(lathe.CodePayloadParseError)
+		p.reject()
 	}
 	p.partial = p.partial[:0]
 }

@@ -178,9 +178,7 @@ func (q *quotation) endTagName(name string) {
 		q.element = elementCode
 	case name == "pre":
 		q.element = elementPre
-	case name == "/code" && q.element == elementCode:
-		q.element = elementNone
-	case name == "/pre" && q.element == elementPre:
+	case name == "/code" && q.element == elementCode, name == "/pre" && q.element == elementPre:
 		q.element = elementNone
 	}
 }

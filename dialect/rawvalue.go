@@ -145,8 +145,8 @@ func (v *rawValue) read(s string) bool {
 // end ends the value.
 func (v *rawValue) end() {
 	switch v.mode {
-	case valueString:
-		v.r.args(`"`)
+	case valueLong:
+		return
 	case valueNull:
 		if len(v.text) == len("null") {
 			v.emitPrefix()
@@ -154,16 +154,15 @@ func (v *rawValue) end() {
 			return
 		}
 		v.string()
-		v.r.args(`"`)
 	case valueBuffered:
-		if !v.lit.finish() {
-			v.string()
-			v.r.args(`"`)
+		if v.lit.finish() {
+			v.emitPrefix()
+			v.r.args(string(v.json))
 			return
 		}
-		v.emitPrefix()
-		v.r.args(string(v.json))
+		v.string()
 	}
+	v.r.args(`"`)
 }
 
 // endLast ends a value after which no other parameter follows. It returns true if the value replaces all arguments.

@@ -30,14 +30,8 @@ func (t *tagged) afterClose(text string, mark int, r role) {
 		t.closed = true
 	case r == roleCallClose && !t.closed, r == roleWrapClose && t.wrapped:
 		t.endLastValue(text, r)
-		if t.state == taggedBody {
-			t.endCall(r)
-		}
-	case r == roleCall && t.closed:
-		t.endLastValue("", r)
-		if t.state == taggedBody {
-			t.endCall(roleCallClose)
-		}
+	case r == roleCall && t.closed: // pending has the mark that ends the call
+		t.endLastValue("", roleCallClose)
 		t.scanned(text, mark)
 	case t.last && mark < 0 && t.grammar.beginsEnd(text):
 		t.closed = true
@@ -126,9 +120,6 @@ func (t *tagged) endUnclosed() {
 		r = roleWrapClose
 	}
 	t.endLastValue("", r)
-	if t.state == taggedBody {
-		t.endCall(r)
-	}
 }
 
 // hasRoom reports whether pending has room for text.
@@ -155,15 +146,28 @@ func (t *tagged) endValue() {
 	}
 }
 
-// endLastValue does what endValue does, for a value with which the call ends. r is the role of the mark that ends the call; text is that mark
-// if it was not kept yet.
+// endLastValue ends the value as endValue does, and the call. r is the role of the mark that ends the call; text is that mark if it was not
+// kept yet.
 func (t *tagged) endLastValue(text string, r role) {
 	t.endValueText(text)
 	t.complete = t.value.endLast()
-	if t.nested.params > 0 {
-		t.becomeUnreadable(lathe.CodePayloadParseError)
-		t.inBad(r)
+	if t.nested.params == 0 {
+		t.endCall(r)
+		return
 	}
+	t.becomeUnreadable(lathe.CodePayloadParseError)
+	t.inBad(r)
+}
+
+// endCall closes the call at a mark of role r.
+func (t *tagged) endCall(r role) {
+	if !t.complete {
+		t.args(t.params.end())
+	}
+	t.end(whole)
+	t.state = taggedGap
+	t.wrapped = t.wrapped && r != roleWrapClose
+	t.leave()
 }
 
 // endValueText adds the line break that ends the value, unless it belongs to the tag after the value.
@@ -184,9 +188,6 @@ func (t *tagged) closeValue() {
 		t.endUnclosed()
 	case t.closed:
 		t.endLastValue("", roleCallClose)
-		if t.state == taggedBody {
-			t.endCall(roleCallClose)
-		}
 	default:
 		t.cutValue()
 	}

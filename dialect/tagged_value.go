@@ -12,13 +12,16 @@ func (t *tagged) param(types valueTypes) bool {
 	}
 	schema := t.schema(t.name)
 	types = parameterTypes(schema, string(key), types)
-	isFirst, hasSoleName := len(t.params.ends) == 1, string(key) == "arguments" || string(key) == "input"
-	t.value.sole = t.grammar.single && isFirst && hasSoleName && len(schema) > 0 && !declares(schema, string(key))
+	isFirst := len(t.params.ends) == 1
+	t.value.sole = isFirst && t.grammar.isSole(string(key)) && len(schema) > 0 && !declares(schema, string(key))
 	t.value.begin(prefix, types)
+	t.lines.begin(t.grammar)
 	t.state, t.nested = taggedValue, nestedTags{}
-	t.lines = valueLines{fresh: t.grammar.newline, empty: t.grammar.newline, strips: t.grammar.newline && !t.grammar.paired}
 	return true
 }
+
+// isSole reports whether a parameter of this name contains all arguments if the tool does not declare it.
+func (g *grammar) isSole(key string) bool { return g.single && (key == "arguments" || key == "input") }
 
 // inValue reads a token inside a value.
 func (t *tagged) inValue(text string, r role) {
@@ -85,11 +88,19 @@ func (t *tagged) mayEndValue(state taggedState, text string) {
 //	<parameter=text>
 //	one line
 //	</parameter>
+//
+// begin sets the fields for a grammar. first removes the line break after the opening tag; add buffers each one that the text so far ends
+// with in tail, until flush adds it to the value or the closing tag takes it.
 type valueLines struct {
 	fresh  bool   // nothing of the value was read: a line break that follows belongs to the opening tag
 	empty  bool   // the value has at most a line break, which belongs to the opening tag
 	tail   string // buffered line break, or its beginning, at the end of the value
-	strips bool   // tail belongs to the closing tag and is removed
+	strips bool   // tail belongs to the closing tag and is removed; if line breaks are only removed as a pair, first sets it
+}
+
+// begin prepares l for a value in the grammar.
+func (l *valueLines) begin(g *grammar) {
+	*l = valueLines{fresh: g.newline, empty: g.newline, strips: g.newline && !g.paired}
 }
 
 // atLine reports whether the value so far ends at the beginning of a line.
@@ -147,17 +158,6 @@ func lineEnd(s string) string {
 		}
 	}
 	return ""
-}
-
-// endCall closes the call at a mark of role r.
-func (t *tagged) endCall(r role) {
-	if !t.complete {
-		t.args(t.params.end())
-	}
-	t.end(whole)
-	t.state = taggedGap
-	t.wrapped = t.wrapped && r != roleWrapClose
-	t.leave()
 }
 
 // json reads a token of arguments that are JSON.

@@ -81,7 +81,7 @@ func (g *grammar) callText(c lathe.ToolCall, args string, types func(key string,
 
 // allowsKey reports whether the tag of a parameter can contain the key.
 func (g *grammar) allowsKey(key string) bool {
-	if key == "" || len(key) > maxNameBytes || g.single && (key == "arguments" || key == "input") {
+	if key == "" || len(key) > maxNameBytes || g.isSole(key) {
 		return false
 	}
 	return strings.IndexFunc(key, func(r rune) bool { return r < ' ' || strings.ContainsRune(`<>"'`, r) }) < 0

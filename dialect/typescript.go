@@ -109,7 +109,7 @@ func (w *typeWriter) named(schema []byte, name, indent string, depth int) string
 	case "string", "boolean", "null":
 		return name
 	default:
-		if rawjson.At(schema, "properties") != nil {
+		if has(schema, "properties") {
 			return w.object(schema, indent, depth)
 		}
 		return "any"
@@ -220,7 +220,7 @@ func defaultOf(schema []byte) string {
 	switch {
 	case v == nil:
 		return ""
-	case rawjson.At(schema, "enum") != nil && v[0] == '"':
+	case has(schema, "enum") && v[0] == '"':
 		return "default: " + cleanHarmony(rawjson.Text(v))
 	}
 	return "default: " + literalText(v)

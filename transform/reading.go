@@ -90,8 +90,8 @@ func (r *reading) take(d *lathe.Delta) bool {
 			r.ownCalls()
 		}
 		r.open = append(r.open, openCall{in: d.Index, out: r.calls})
+		r.passCall(d, r.calls)
 		r.calls++
-		r.passCall(d, r.open[len(r.open)-1].out)
 	case lathe.DeltaCallArgs, lathe.DeltaCallEnd:
 		if c := r.find(d.Index); c != nil {
 			r.call(d, c)

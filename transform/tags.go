@@ -88,12 +88,12 @@ func (t *tagReader) read(text string) {
 		return
 	}
 	for text != "" {
-		before := t.calls
+		hadCalls := t.calls > 0
 		n := t.readPiece(text)
 		switch {
-		case before > 0 && len(t.stored) <= maxBuffered: // beyond that limit it is never returned
+		case hadCalls && len(t.stored) <= maxBuffered: // beyond that limit it is never returned
 			t.stored = append(t.stored, text[:n]...)
-		case before == 0 && t.calls > 0:
+		case !hadCalls && t.calls > 0: // body is that of the first call
 			t.stored = append(t.stored, t.body...)
 		}
 		text = text[n:]
@@ -122,9 +122,14 @@ func (t *tagReader) piece(s string) {
 	if t.tail != tagOpen || isText {
 		return
 	}
-	t.inside, t.over, t.total = true, false, len(tagOpen)
+	t.inside = true
+	t.beginBody()
+}
+
+// beginBody begins the body at an opening tag.
+func (t *tagReader) beginBody() {
 	t.body = append(t.body[:0], tagOpen...)
-	t.state = bodyScan{}
+	t.total, t.over, t.state = len(tagOpen), false, bodyScan{}
 }
 
 // passAll emits the deltas of the parser. It reports whether the last one ends with an opening tag, which is then text.
@@ -174,29 +179,17 @@ func (t *tagReader) spillGap() {
 // bodyPiece reads the part of text that belongs to the body of a tag and returns its length in bytes.
 func (t *tagReader) bodyPiece(text string) int {
 	for i := range len(text) {
-		mark := t.state.next(text[i], t.body)
-		t.total++
-		if t.over && len(t.body) >= t.max { // only its end is compared with a closing tag
-			t.body = append(t.body[:0], t.body[len(t.body)-len(tagClose):]...)
-		}
-		t.body = append(t.body, text[i])
+		mark := t.addByte(text[i])
 		switch {
 		case mark == bodyEnds:
-			if t.over {
-				t.giveBad(text[:i+1])
-				t.emitFailure(lathe.CodePayloadTooLarge, "")
-			} else {
-				inner := strings.TrimSuffix(string(t.body[len(tagOpen):]), tagClose)
-				t.end(inner, lathe.CodePayloadParseError)
-			}
-			t.leave()
+			t.endBody(text[:i+1])
 			return i + 1
-		case mark == bodyBegins && !t.over:
+		case t.over: // no other mark counts
+		case mark == bodyBegins:
 			t.beginAgain()
-		case !t.over && len(t.body) > t.max+len(tagOpen)+len(tagClose):
+		case len(t.body) > t.max+len(tagOpen)+len(tagClose):
 			t.giveBad(string(t.body))
-			t.excerpt = t.head()
-			t.over = true
+			t.excerpt, t.over = t.head(), true
 			return i + 1
 		}
 	}
@@ -206,13 +199,34 @@ func (t *tagReader) bodyPiece(text string) int {
 	return len(text)
 }
 
+// addByte appends c to the body and returns what it means there. Of a body beyond the limit it stores only the end, to find a closing tag.
+func (t *tagReader) addByte(c byte) bodyMark {
+	mark := t.state.next(c, t.body)
+	t.total++
+	if t.over && len(t.body) >= t.max {
+		t.body = append(t.body[:0], t.body[len(t.body)-len(tagClose):]...)
+	}
+	t.body = append(t.body, c)
+	return mark
+}
+
+// endBody ends the body at its closing tag. last is the end of it that giveBad has not emitted, if the body is beyond the limit.
+func (t *tagReader) endBody(last string) {
+	if t.over {
+		t.giveBad(last)
+		t.emitFailure(lathe.CodePayloadTooLarge, "")
+	} else {
+		t.readInner(strings.TrimSuffix(string(t.body[len(tagOpen):]), tagClose), lathe.CodePayloadParseError)
+	}
+	t.leave()
+}
+
 // beginAgain begins the body at a second opening tag: the text from the first one on was no call.
 func (t *tagReader) beginAgain() {
 	t.body = t.body[:len(t.body)-len(tagOpen)]
 	t.total -= len(tagOpen)
 	t.fail(lathe.CodePayloadParseError)
-	t.body = append(t.body[:0], tagOpen...)
-	t.total, t.state = len(tagOpen), bodyScan{}
+	t.beginBody()
 }
 
 func (t *tagReader) leave() {
@@ -220,8 +234,8 @@ func (t *tagReader) leave() {
 	t.restart()
 }
 
-// end reads inner, the body without its tags: it emits its calls or, if inner cannot be read, a failure with code.
-func (t *tagReader) end(inner string, code lathe.Code) {
+// readInner reads inner, the body without its tags: it emits its calls or, if inner cannot be read, a failure with code.
+func (t *tagReader) readInner(inner string, code lathe.Code) {
 	calls, ok := readCalls(inner, t.tools, t.max)
 	if ok {
 		t.emitCalls(calls)
@@ -276,7 +290,7 @@ func (t *tagReader) flush() {
 	case t.over:
 		t.emitFailure(lathe.CodePayloadTooLarge, "")
 	case t.state.closed():
-		t.end(string(t.body[len(tagOpen):]), lathe.CodeIncompleteCall)
+		t.readInner(string(t.body[len(tagOpen):]), lathe.CodeIncompleteCall)
 	default:
 		t.fail(lathe.CodeIncompleteCall)
 	}

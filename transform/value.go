@@ -15,10 +15,10 @@ import (
 
 const skipValidator = `"skip_thought_signature_validator"`
 
-func isCall(p lathe.Part) bool { _, ok := p.(lathe.ToolCall); return ok }
+func isA[P lathe.Part](p lathe.Part) bool { _, ok := p.(P); return ok }
 
 func hasCalls(m *lathe.Message) bool {
-	return m.Role == lathe.RoleAssistant && slices.ContainsFunc(m.Parts, isCall)
+	return m.Role == lathe.RoleAssistant && slices.ContainsFunc(m.Parts, isA[lathe.ToolCall])
 }
 
 func hasMember(ms []lathe.Member, name string) bool {
@@ -48,8 +48,7 @@ func nullBlankContent(m lathe.Message) lathe.Message {
 		}
 	}
 	if found {
-		isText := func(p lathe.Part) bool { _, ok := p.(lathe.Text); return ok }
-		m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isText)
+		m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isA[lathe.Text])
 	}
 	return m
 }

@@ -77,7 +77,7 @@ func (c *Conversation) Roles(msgs []lathe.Message, changed []string, sends func(
 		if m.Role == lathe.RoleDeveloper && c.row.Developer == no {
 			m.Role = lathe.RoleSystem
 		}
-		stays := i < lead && (c.row.System != one || !hasBlob(&m))
+		stays := i < lead && (c.row.System != one || !slices.ContainsFunc(m.Parts, isA[lathe.Blob]))
 		if isSystem(&m) && c.row.MovesSystem() && !stays {
 			m, lead = asUser(m), 0 // later system messages do not stay either
 		}
@@ -141,15 +141,6 @@ type rewrite struct {
 	changed []string
 }
 
-// A joiner is one call of Join.
-type joiner struct {
-	*Conversation
-	rewrite
-	head int        // index in out of the system message to which others are joined; -1: none
-	prev int        // index in out of the last message that is sent; -1: none
-	last lathe.Role // role of the last message that counts in the order of turns
-}
-
 // set replaces message i of the result.
 func (p *rewrite) set(i int, m lathe.Message) {
 	if !p.copied {
@@ -164,84 +155,6 @@ func (p *rewrite) note(i int, member string) {
 	if len(p.changed) < maxChanged && !slices.Contains(p.changed, path) {
 		p.changed = append(p.changed, path)
 	}
-}
-
-// add adds message i, which is not one of the leading system messages, or joins it to the user or tool message before it.
-func (p *joiner) add(i int, m lathe.Message) {
-	if p.row.Documents == asText {
-		if converted, ok := withDocuments(m); ok {
-			m = converted
-			p.set(i, m)
-		}
-	}
-	if m.Role == lathe.RoleUser && p.joinsTurns() && p.last == lathe.RoleUser && p.prev >= 0 {
-		if before := p.out[p.prev].Role; before == lathe.RoleUser || before == lathe.RoleTool {
-			if before == lathe.RoleTool {
-				p.note(i, "role")
-			}
-			p.join(p.prev, i, m)
-			return
-		}
-	}
-	p.prev = i
-	if p.row.Turns != alternate || m.Role != lathe.RoleTool && len(m.Calls()) == 0 {
-		p.last = m.Role
-	}
-}
-
-// addLeading adds system message i, which only system messages precede, or joins it to the first of them.
-func (p *joiner) addLeading(i int, m lathe.Message) {
-	if p.head >= 0 {
-		p.join(p.head, i, m)
-		return
-	}
-	p.head, p.prev = i, i
-}
-
-// join appends the parts of message i to the message at index to of out.
-func (p *joiner) join(to, i int, m lathe.Message) {
-	into := p.out[to]
-	if m.Name != "" && m.Name != into.Name {
-		p.note(i, "name")
-	}
-	p.noteMembers(i, "", m.Extra)
-	into.Parts = slices.Clone(into.Parts)
-	sameWire := wireOf(m.Wire) == wireOf(into.Wire)
-	first := true // no part was appended yet: a blank line must separate the texts
-	for j, part := range m.Parts {
-		if !sameWire {
-			part = p.withoutRaw(i, j, part)
-		}
-		if part != nil && (!sameWire || into.Role == lathe.RoleTool) {
-			part = p.plain(i, j, part)
-		}
-		if part == nil {
-			continue
-		}
-		t, isText := part.(lathe.Text)
-		from := place{i, j, -1}
-		switch {
-		case isText && t.Text == "" && len(t.Extra) == 0:
-			continue
-		case into.Role == lathe.RoleTool:
-			p.intoResult(&into, to, from, part)
-			continue
-		case isText && first && len(into.Parts) > 0:
-			t.Text = "\n\n" + t.Text
-			last := len(into.Parts) - 1
-			if before, ok := into.Parts[last].(lathe.Text); ok && len(before.Extra)+len(t.Extra) == 0 {
-				before.Text += t.Text // some templates read only the first part
-				into.Parts[last], first = before, false
-				continue
-			}
-			part = t
-		}
-		first = false
-		p.moved = append(p.moved, moved{from, place{to, len(into.Parts), -1}})
-		into.Parts = append(into.Parts, part)
-	}
-	p.set(to, into)
-	p.set(i, lathe.Message{})
 }
 
 // withoutRaw returns part j of message i without Raw, which only the wire of the message defines. It returns nil if nothing is left.
@@ -285,10 +198,100 @@ func (p *rewrite) noteMembers(i int, at string, members []lathe.Member) {
 	}
 }
 
+// A joiner is one call of Join.
+type joiner struct {
+	*Conversation
+	rewrite
+	head int        // index in out of the system message to which others are joined; -1: none
+	prev int        // index in out of the last message that is sent; -1: none
+	last lathe.Role // role of the last message that counts in the order of turns
+}
+
+// add adds message i, which is not one of the leading system messages, or joins it to the user or tool message before it.
+func (p *joiner) add(i int, m lathe.Message) {
+	if p.row.Documents == asText {
+		if converted, ok := withDocuments(m); ok {
+			m = converted
+			p.set(i, m)
+		}
+	}
+	if m.Role == lathe.RoleUser && p.last == lathe.RoleUser && p.joinsTurns() && p.prev >= 0 {
+		before := p.out[p.prev].Role
+		if before == lathe.RoleTool {
+			p.note(i, "role")
+		}
+		if before == lathe.RoleTool || before == lathe.RoleUser {
+			p.join(p.prev, i, m)
+			return
+		}
+	}
+	p.prev = i
+	if p.row.Turns != alternate || m.Role != lathe.RoleTool && len(m.Calls()) == 0 {
+		p.last = m.Role
+	}
+}
+
+// addLeading adds system message i, which only system messages precede, or joins it to the first of them.
+func (p *joiner) addLeading(i int, m lathe.Message) {
+	if p.head >= 0 {
+		p.join(p.head, i, m)
+		return
+	}
+	p.head, p.prev = i, i
+}
+
+// join appends the parts of message i to the message at index to of out.
+func (p *joiner) join(to, i int, m lathe.Message) {
+	into := p.out[to]
+	if m.Name != "" && m.Name != into.Name {
+		p.note(i, "name")
+	}
+	p.noteMembers(i, "", m.Extra)
+	into.Parts = slices.Clone(into.Parts)
+	sameWire := wireOf(m.Wire) == wireOf(into.Wire)
+	first := true // no part was appended yet
+	for j, part := range m.Parts {
+		if !sameWire {
+			part = p.withoutRaw(i, j, part)
+		}
+		if part != nil && (!sameWire || into.Role == lathe.RoleTool) {
+			part = p.plain(i, j, part)
+		}
+		t, isText := part.(lathe.Text)
+		from := place{i, j, -1}
+		switch {
+		case part == nil, isText && t.Text == "" && len(t.Extra) == 0: // nothing is left
+		case into.Role == lathe.RoleTool:
+			p.intoResult(&into, to, from, part)
+		default:
+			p.appendPart(&into, to, from, part, first)
+			first = false
+		}
+	}
+	p.set(to, into)
+	p.set(i, lathe.Message{})
+}
+
+// appendPart appends the part at from to message to. The text of the first part that is appended follows a blank line.
+func (p *joiner) appendPart(into *lathe.Message, to int, from place, part lathe.Part, first bool) {
+	last := len(into.Parts) - 1
+	if t, isText := part.(lathe.Text); isText && first && last >= 0 {
+		t.Text = "\n\n" + t.Text
+		if before, ok := into.Parts[last].(lathe.Text); ok && len(before.Extra)+len(t.Extra) == 0 {
+			before.Text += t.Text // some templates read only the first part
+			into.Parts[last] = before
+			return
+		}
+		part = t
+	}
+	p.moved = append(p.moved, moved{from, place{to, last + 1, -1}})
+	into.Parts = append(into.Parts, part)
+}
+
 // intoResult adds the part at from to the content of the result in message to, because the order of turns does not allow a user message
 // after it.
 func (p *joiner) intoResult(into *lathe.Message, to int, from place, part lathe.Part) {
-	result := slices.IndexFunc(into.Parts, func(part lathe.Part) bool { _, ok := part.(lathe.ToolResult); return ok })
+	result := slices.IndexFunc(into.Parts, isA[lathe.ToolResult])
 	if result < 0 {
 		return
 	}
@@ -377,7 +380,7 @@ func DocumentText(of lathe.Wire, p lathe.Part) (text string, ok bool) {
 		if of == lathe.WireMessages {
 			return blocks(p)
 		}
-	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult: // no document
+	default: // no document
 	}
 	return "", false
 }
@@ -450,6 +453,4 @@ func isSystem(m *lathe.Message) bool {
 	return m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper
 }
 
-func hasBlob(m *lathe.Message) bool {
-	return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { _, ok := p.(lathe.Blob); return ok })
-}
+func isA[P lathe.Part](p lathe.Part) bool { _, ok := p.(P); return ok }

@@ -99,7 +99,7 @@ func (t *inline) byte(c byte) {
 		t.phase, t.inURL = inLink, false
 	case afterEscape:
 		if strings.IndexByte("\\`*_{}[]()<>#+-.!|~", c) >= 0 {
-			t.held, t.phase = t.held[:0], noSpan
+			t.leave()
 			t.write(c)
 			return
 		}
@@ -139,12 +139,15 @@ func (t *inline) hold(c byte) {
 	}
 }
 
+// leave removes the buffered text: what follows is outside of spans.
+func (t *inline) leave() { t.held, t.phase = t.held[:0], noSpan }
+
 // literal writes the buffered text unchanged.
 func (t *inline) literal() {
 	for _, c := range t.held {
 		t.write(c)
 	}
-	t.held, t.phase = t.held[:0], noSpan
+	t.leave()
 }
 
 // readOpening reads a byte after marks that may open a span.
@@ -212,7 +215,7 @@ func (t *inline) end() {
 // render writes the buffered span.
 func (t *inline) render() {
 	text := bytes.Clone(t.held[t.count : len(t.held)-t.count])
-	t.held, t.phase = t.held[:0], noSpan
+	t.leave()
 	if t.mark == '`' {
 		if len(text) > 2 && text[0] == ' ' && text[len(text)-1] == ' ' {
 			text = text[1 : len(text)-1]
@@ -273,7 +276,7 @@ func (t *inline) readLink(c byte) {
 // link writes the text of a link and its address, so that the text cannot hide where the link leads.
 func (t *inline) link() {
 	b := bytes.Clone(t.held)
-	t.held, t.phase = t.held[:0], noSpan
+	t.leave()
 	image := b[0] == '!'
 	b = bytes.TrimPrefix(b, []byte("!"))
 	text, url, _ := bytes.Cut(b[1:], []byte("]("))

@@ -67,12 +67,26 @@ func NewCallIDs(ring *seal.Ring, principal, run string) *CallIDs {
 // Original returns the model server's id of the call in messages, which are those of the run, for an id of the gateway; "" if there is
 // none.
 func (ids *CallIDs) Original(messages []lathe.Message, id string) string {
-	r, ok := ids.parse(id)
-	original := matchCall(messages, id, r)
-	if !ok || r.run != ids.run || original == id {
+	ref, ok := ids.parse(id)
+	if !ok || ref.run != ids.run {
 		return ""
 	}
-	return original
+	if original := matchCall(messages, id, ref); original != id {
+		return original
+	}
+	return ""
+}
+
+// matchCall returns the id of the call with the hash of ref, in the last message that has one; id if none exists.
+func matchCall(messages []lathe.Message, id string, ref callRef) string {
+	for _, m := range slices.Backward(messages) {
+		for _, call := range m.Calls() {
+			if hashOfCall(call.ID) == ref.hash {
+				return call.ID
+			}
+		}
+	}
+	return id
 }
 
 // A callRef is the content of a call id.
@@ -138,24 +152,6 @@ func (r *callRef) key() Key {
 	c.Text(r.run)
 	c.Bytes(r.head()[:callIDTurn])
 	return Key(c.Sum())
-}
-
-// A CallTurn is the turn to which the call ids in a message of a client refer.
-type CallTurn struct {
-	ref   callRef
-	turns *Stored // nil: no turns are stored
-}
-
-// matchCall returns the id of the call with the hash of ref, in the last message that has one; id if none exists.
-func matchCall(messages []lathe.Message, id string, ref callRef) string {
-	for _, m := range slices.Backward(messages) {
-		for _, call := range m.Calls() {
-			if hashOfCall(call.ID) == ref.hash {
-				return call.ID
-			}
-		}
-	}
-	return id
 }
 
 // IsGatewayID reports whether an id has the form of ids that this server creates. It does not check the mark.
@@ -231,6 +227,12 @@ func leadingResults(messages []lathe.Message) []lathe.Message {
 	return messages[:n]
 }
 
+// A CallTurn is the turn to which the call ids in a message of a client refer.
+type CallTurn struct {
+	ref   callRef
+	turns *Stored // nil: no turns are stored
+}
+
 // An idRestorer is the state of one call of [Turns.RestoreIDs].
 type idRestorer struct {
 	waiting *approval.Sentence
@@ -243,29 +245,30 @@ func (r *idRestorer) load(ctx context.Context, ht *Turns, ids *CallIDs, c *Reque
 	known := map[Key]*CallTurn{}
 	unread := map[string][]*CallTurn{} // turns to read from the log, by run
 	var runs []string                  // keys of unread, in the order of the messages
+	find := func(ref callRef) *CallTurn {
+		key := ref.key()
+		if t := known[key]; t != nil {
+			return t
+		}
+		t := &CallTurn{ref: ref, turns: ht.store.find(key)}
+		known[key] = t
+		if t.turns == nil || t.turns.RunID != "" { // serve.max_calls bounds their number
+			if unread[ref.run] == nil {
+				runs = append(runs, ref.run)
+			}
+			unread[ref.run] = append(unread[ref.run], t)
+		}
+		return t
+	}
 	for _, m := range c.Messages {
 		for _, p := range m.Parts {
 			id := gatewayID(p)
 			if _, has := r.refs[id]; id == "" || has {
 				continue
 			}
-			ref, ok := ids.parse(id)
-			if !ok {
-				continue
+			if ref, ok := ids.parse(id); ok {
+				r.of[id], r.refs[id] = find(ref), ref
 			}
-			key := ref.key()
-			t := known[key]
-			if t == nil {
-				t = &CallTurn{ref: ref, turns: ht.store.find(key)}
-				known[key] = t
-				if t.turns == nil || t.turns.RunID != "" { // serve.max_calls bounds their number
-					if unread[ref.run] == nil {
-						runs = append(runs, ref.run)
-					}
-					unread[ref.run] = append(unread[ref.run], t)
-				}
-			}
-			r.of[id], r.refs[id] = t, ref
 		}
 	}
 	for _, run := range runs {
@@ -456,30 +459,35 @@ func (ht *Turns) loadCallTurns(ctx context.Context, c *Request, run string, turn
 // of ref, with the results of the calls of this server. The results of the client's calls are in its request. waits is the id of the run if
 // it has not ended.
 func turnOf(v *runlog.View, ref callRef) (own []lathe.Message, waits string) {
+	isClients := func(c lathe.ToolCall) bool { return v.Client[c.ID] }
+	isMeant := func(c lathe.ToolCall) bool { return v.Turns[c.ID] == ref.turn && hashOfCall(c.ID) == ref.hash }
 	messages := v.State.Messages
 	begin := v.State.Start - v.State.TakenOver
-	for i := begin; i < len(messages); i++ {
-		calls := messages[i].Calls()
-		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return v.Client[c.ID] }) {
-			continue
+	var calls []lathe.ToolCall // of ref's turn
+	end := -1
+	for i := begin; i < len(messages) && end < 0; i++ {
+		calls = messages[i].Calls()
+		switch {
+		case !slices.ContainsFunc(calls, isClients): // a message within a turn
+		case slices.ContainsFunc(calls, isMeant):
+			end = v.AfterResults(i + 1)
+		default:
+			begin = v.AfterResults(i + 1)
 		}
-		end := v.AfterResults(i + 1)
-		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return v.Turns[c.ID] == ref.turn && hashOfCall(c.ID) == ref.hash }) {
-			begin = end
-			continue
-		}
-		own = slices.DeleteFunc(slices.Clone(messages[begin:end]), func(m lathe.Message) bool { return v.Client[pairs.Answered(&m)] })
-		for _, o := range v.State.Open {
-			if !v.Client[o.ID] && slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.ID == o.ID }) {
-				own = append(own, pairs.PendingResult(&o.ToolCall))
-			}
-		}
-		if v.State.Finished == nil {
-			waits = v.State.Run.RunID
-		}
-		return own, waits
 	}
-	return nil, ""
+	if end < 0 {
+		return nil, ""
+	}
+	own = slices.DeleteFunc(slices.Clone(messages[begin:end]), func(m lathe.Message) bool { return v.Client[pairs.Answered(&m)] })
+	for _, o := range v.State.Open {
+		if !v.Client[o.ID] && slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.ID == o.ID }) {
+			own = append(own, pairs.PendingResult(&o.ToolCall))
+		}
+	}
+	if v.State.Finished == nil {
+		waits = v.State.Run.RunID
+	}
+	return own, waits
 }
 
 // Unwrapped returns the JSON object in arguments that are in a code fence or encoded as a JSON string. Other arguments are returned as they

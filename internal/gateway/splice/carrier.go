@@ -203,34 +203,40 @@ func (ht *Turns) Open(ctx context.Context, req *Request, spliced *Spliced) {
 		return
 	}
 	o.ids = &CallIDs{ring: o.ring, principal: req.Owner.Principal}
-	current, former := newHash(req.sealOwner()), newHash(req.sealOwner())
-	current.anonymous = true
-	for i := range req.Messages {
-		m := &req.Messages[i]
-		for _, p := range m.Parts {
-			if IsCarrier(p) && len(o.bindings) < maxCarriers {
-				o.bindings[p.(lathe.Reasoning).Data] = openBinding{sealBinding(req.sealOwner(), req.Session, current.Sum()), sealBinding(req.sealOwner(), req.Session, former.Sum())}
-			}
-		}
-		current.Add(m)
-		former.Add(m)
-	}
+	o.bind()
 	newest := lastUser(messages)
-	for rest := messages; len(rest) > 0 && ctx.Err() == nil; {
-		m := &rest[0]
-		o.over = len(messages)-len(rest) < newest
-		rest = rest[1:]
+	for next := 0; next < len(messages) && ctx.Err() == nil; {
+		m := &messages[next]
+		o.over = next < newest
+		next++
 		if !slices.ContainsFunc(m.Parts, IsCarrier) {
 			out = append(out, *m)
 			continue
 		}
-		answers := leadingResults(rest)
-		rest = rest[len(answers):]
+		answers := leadingResults(messages[next:])
+		next += len(answers)
 		var refused int
 		out, refused = o.appendOpened(ctx, out, m, answers)
 		spliced.Lost += refused
 	}
 	spliced.Messages, spliced.Changed, spliced.Failed = out, true, o.failed
+}
+
+// bind computes the bindings of the first maxCarriers carriers in the conversation of the client.
+func (o *opener) bind() {
+	who, session := o.request.sealOwner(), o.request.Session
+	current, former := newHash(who), newHash(who)
+	current.anonymous = true
+	for i := range o.request.Messages {
+		m := &o.request.Messages[i]
+		for _, p := range m.Parts {
+			if IsCarrier(p) && len(o.bindings) < maxCarriers {
+				o.bindings[p.(lathe.Reasoning).Data] = openBinding{sealBinding(who, session, current.Sum()), sealBinding(who, session, former.Sum())}
+			}
+		}
+		current.Add(m)
+		former.Add(m)
+	}
 }
 
 // IsCarrier reports whether a part has the form of a carrier.
@@ -255,7 +261,7 @@ func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe
 			refused++
 			continue
 		}
-		own, rest.Parts = append(own, opened...), nil
+		own, rest.Parts = append(own, opened...), nil // they replace the parts before the carrier
 	}
 	if len(own) == 0 {
 		return appendShown(dst, &rest, answers), refused

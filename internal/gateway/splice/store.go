@@ -240,7 +240,7 @@ func (sp *splicer) findByCalls(calls []lathe.ToolCall, atEnd bool) *Stored {
 
 // lastUser returns the index of the last user message; 0 if none exists.
 func lastUser(messages []lathe.Message) int {
-	for i := len(messages) - 1; i > 0; i-- {
+	for i := range slices.Backward(messages) {
 		if messages[i].Role == lathe.RoleUser {
 			return i
 		}
