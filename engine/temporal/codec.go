@@ -191,12 +191,7 @@ func (d *directory) Put(key string, data []byte) error {
 	}
 	name := filepath.Base(f.Name())
 	_, err = f.Write(data)
-	if serr := f.Sync(); err == nil {
-		err = serr
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
+	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
 		err = d.root.Rename(name, key)
 	}

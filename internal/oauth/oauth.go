@@ -109,9 +109,10 @@ type Client struct {
 	store    *Store
 	now      func() time.Time
 
-	mu     sync.Mutex // locked while a token is read, requested or renewed
-	entry  entry      // current tokens
-	stored entry      // the entry of the store when it was last read
+	// mu is locked while a token is read, requested or renewed. Methods that use entry and do not lock mu are called with mu locked.
+	mu     sync.Mutex
+	entry  entry // current tokens
+	stored entry // the entry of the store when it was last read
 
 	secrets atomic.Pointer[[]secret.Secret] // tokens of entry, for callers that must not block
 }

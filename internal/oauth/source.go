@@ -136,7 +136,8 @@ type refusedToken struct {
 	repeats   int    // number of repetitions of the request so far
 }
 
-// nextToken returns another token after the server has refused one: a stored one, a renewed one, or a new one, if none of them needs a user.
+// nextToken returns another token after the server has refused one: a stored one, else a renewed one, else a new one. If a new one needs a user,
+// it returns what tokenOfLogin returns. After the first repetition of a request, neither a stored nor a renewed one is tried.
 func (c *Client) nextToken(ctx context.Context, refused *refusedToken) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,26 +149,26 @@ func (c *Client) nextToken(ctx context.Context, refused *refusedToken) (string, 
 		return "", err
 	}
 	isFirst := refused.repeats == 0
-	if isFirst && c.hasOther(refused.token) {
+	switch {
+	case isFirst && c.hasOther(refused.token):
 		return c.entry.AccessToken, nil
-	}
-	if refused.forScopes {
+	case refused.forScopes: // a renewed token would have the same scopes
 		if err := checkFurtherScopes(refused.scopes, c.entry.Scopes, c.conf.Scopes); err != nil {
 			return "", err
 		}
-	} else if isFirst && refused.token != "" && c.entry.RefreshToken != "" {
+	case isFirst && refused.token != "" && c.entry.RefreshToken != "":
 		err := c.renew(ctx, refused.token)
 		if err == nil || c.hasOther(refused.token) { // the token was renewed, or a user has just logged in
 			return c.entry.AccessToken, nil
 		}
-		if codeOf(err) == "" {
+		if codeOf(err) == "" { // with a code, the authorization server has refused the refresh token
 			return "", fmt.Errorf("renewing the token: %w", err)
 		}
 	}
-	if c.conf.needsUser() {
+	switch {
+	case c.conf.needsUser():
 		return c.tokenOfLogin(refused)
-	}
-	if refused.repeats >= maxRepeats {
+	case refused.repeats >= maxRepeats:
 		return "", errors.New("the server does not take the token that it was got for")
 	}
 	return c.tokenWithoutUser(ctx, &refused.challenge)

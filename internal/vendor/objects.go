@@ -46,7 +46,7 @@ type form int
 
 const (
 	ids       form = iota // a string, or a list of strings
-	idOrWhole             // a string, a list of strings, or an object with an id
+	idOrWhole             // a string, or an object with an id
 	wholeOnly             // an object with an id
 	anything              // any JSON object
 	fileURI               // a URI, unless it is a public address
@@ -283,19 +283,15 @@ func (f *finder) member(o *object, key, v []byte, at path) {
 	at = append(at, step{key: key})
 	var buf [maxName]byte
 	name := string(appendName(buf[:0], key))
-	eventOfItem := f.answer && (name == "RESPONSE" || name == "ITEM") // an event of a stream with the answer or an item
-	hasData := v[0] == '{' && data[name] && !eventOfItem
-	isSources := !f.answer && (name == "ANNOTATIONS" || name == "CITATIONS") // of a text
-	isTools := f.answer && name == "TOOLS"                                   // those of the request
-	switch {
-	case hasData, isSources, isTools:
+	isEvent := f.answer && (name == "RESPONSE" || name == "ITEM") // the answer or an item in an event of a stream
+	if f.ignores(name) || v[0] == '{' && data[name] && !isEvent {
 		return
 	}
 	row := members[name]
 	if row.kind != "" && (!row.top || len(at) == 1) {
 		f.reference(o, row, v, at)
 	}
-	if eventOfItem && f.items {
+	if isEvent && f.items {
 		f.item(v, at)
 	}
 	kind := plainArray
@@ -303,6 +299,15 @@ func (f *finder) member(o *object, key, v []byte, at path) {
 		kind = itemArray
 	}
 	f.value(v, at, kind)
+}
+
+// ignores reports whether a member is not searched, whatever its value: the tools that an answer repeats from the request, and the sources of
+// a text in a request.
+func (f *finder) ignores(name string) bool {
+	if f.answer {
+		return name == "TOOLS"
+	}
+	return name == "ANNOTATIONS" || name == "CITATIONS"
 }
 
 // reference reports the objects that the value of a member of o refers to, according to the row of the member.
@@ -367,8 +372,8 @@ func namesFile(uri string, f form) bool {
 // item reports an item of an answer, or an item of a request that has no content of its own and thus refers to an earlier item.
 func (f *finder) item(v []byte, at path) {
 	o := Object{Kind: item, ID: rawjson.TextAt(v, "id")}
-	refers := f.answer
-	if !f.answer {
+	isReported := f.answer
+	if !isReported {
 		switch rawjson.TextAt(v, "type") {
 		case "item_reference":
 			o.Reference = true
@@ -377,10 +382,10 @@ func (f *finder) item(v []byte, at path) {
 		case "":
 			o.Reference = !hasAny(v, "role", "content")
 		case "image_generation_call":
-			refers = !hasAny(v, "result")
+			isReported = !hasAny(v, "result") // the request contains the item, but not its image
 		}
 	}
-	if o.ID != "" && (refers || o.Reference) {
+	if o.ID != "" && (isReported || o.Reference) {
 		f.report(o, at)
 	}
 }

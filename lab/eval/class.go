@@ -77,8 +77,8 @@ func (r *Run) judge(res *event.Result, got *seen, want expectation) {
 	}
 	r.setServerMessage(res)
 	reason := answeredIfEmpty(res.Reason)
-	ofServer := slices.Contains([]lathe.Reason{lathe.ReasonUpstreamError, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal}, reason)
-	if want == anyEnd && !ofServer {
+	isBroken := slices.Contains([]lathe.Reason{lathe.ReasonUpstreamError, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal}, reason)
+	if want == anyEnd && !isBroken { // the checks decide alone
 		reason = lathe.ReasonAnswered
 	}
 	switch reason {
@@ -96,23 +96,25 @@ func (r *Run) judge(res *event.Result, got *seen, want expectation) {
 		r.Class = classException
 	case lathe.ReasonAnswered:
 		r.judgeChecks(res, want)
-	default:
-		r.Class, r.Error, r.Unfinished = ClassAssertionFailed, "the run ended "+string(res.Reason), true
+	default: // a limit ended the run
+		r.Error, r.Unfinished = "the run ended "+string(res.Reason), true
 		r.judgeChecks(res, want)
 	}
 }
 
-// judgeChecks adds the failed checks to the class and the error of a run that ended with an answer, or by a limit.
+// judgeChecks sets the class of a run that ended with an answer, or by a limit, and adds its failed checks to the error. A run that a limit
+// ended has failed, whatever its checks.
 func (r *Run) judgeChecks(res *event.Result, want expectation) {
-	byLimit := r.Class != ""
-	failed := r.failedChecks()
-	if len(failed) == 0 && !byLimit {
-		return
-	}
-	onlyProvoked := !slices.ContainsFunc(r.Checks, func(c Check) bool { return !c.OK && !c.Provoked })
-	if !byLimit && onlyProvoked {
-		r.Class, r.Error = ClassNotProvoked, "the scenario tests how a model recovers from a mistake, and the model made none"
-		return
+	byLimit, failed := r.Unfinished, r.failedChecks()
+	if !byLimit {
+		onlyProvoked := !slices.ContainsFunc(r.Checks, func(c Check) bool { return !c.OK && !c.Provoked })
+		switch {
+		case len(failed) == 0:
+			return
+		case onlyProvoked:
+			r.Class, r.Error = ClassNotProvoked, "the scenario tests how a model recovers from a mistake, and the model made none"
+			return
+		}
 	}
 	if r.Error != "" {
 		failed = append([]string{r.Error}, failed...)
@@ -162,11 +164,14 @@ func (r *Run) setServerMessage(res *event.Result) {
 	}
 	r.Error = res.Err.Error() // contains no content: see lathe.Error
 	var up *lathe.UpstreamError
+	if !errors.As(res.Err, &up) {
+		return
+	}
+	isOfServer := (up.Status != 0 || up.InBand) && up.Kind != lathe.UpstreamBadProtocol // otherwise a text of Lathe or of the transport
 	switch {
-	case !errors.As(res.Err, &up) || up.Message == "":
-	case (up.Status != 0 || up.InBand) && up.Kind != lathe.UpstreamBadProtocol:
+	case isOfServer:
 		r.ServerMessage = up.Message
-	case !strings.Contains(r.Error, up.Message): // text of Lathe or of the transport
+	case !strings.Contains(r.Error, up.Message):
 		r.Error += ": " + up.Message
 	}
 }
@@ -205,8 +210,8 @@ func failedNames(res *event.Result) []string {
 	return names
 }
 
-// preferAssertions replaces a tool error by a failed assertion if the only tools that failed are unknown ones, which the model must not
-// request at all.
+// preferAssertions replaces a tool error by the failed checks, if any, if only unknown tools failed: the checks say which tools the model
+// must not request.
 func (r *Run) preferAssertions(res *event.Result) {
 	for _, c := range calls(res.History) {
 		if c.failed && c.code != lathe.CodeUnknownTool && slices.Contains(res.FailedTools, c.name) {

@@ -122,13 +122,15 @@ const (
 
 // labelWidth returns the width of the labels of rows. It is the same in all drawings of a page.
 func labelWidth(s *Summary) int {
-	longest := 8
-	for _, rows := range [][]Row{s.Models, s.scenarioRows()} {
-		for i := range rows {
-			longest = max(longest, utf8.RuneCountInString(short(rows[i].label())))
-		}
+	return max(8, longestLabel(s.Models), longestLabel(s.scenarioRows()))*letter + 16
+}
+
+// longestLabel returns the number of characters of the longest label of rows.
+func longestLabel(rows []Row) (n int) {
+	for i := range rows {
+		n = max(n, utf8.RuneCountInString(short(rows[i].label())))
 	}
-	return longest*letter + 16
+	return n
 }
 
 // A heat is the layout of the heat map: the rate of each model in each scenario.
@@ -167,10 +169,7 @@ func newHeat(s *Summary) heat {
 	if len(scenarios) > max(10, len(s.Models)) {
 		rows, columns = columns, rows
 	}
-	longest := 0
-	for i := range columns {
-		longest = max(longest, utf8.RuneCountInString(short(columns[i].label())))
-	}
+	longest := longestLabel(columns)
 	left, head := labelWidth(s), 24+5*longest // the names of columns are rotated
 	d := heat{Width: left + len(columns)*width + 6*longest, Height: head + len(rows)*rowHeight + 4}
 	x, y := map[rowKey]int{}, map[rowKey]int{} // of columns and rows

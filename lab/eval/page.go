@@ -137,8 +137,7 @@ func (p *page) runs(s *Summary, failed, passed []*Run) {
 		p.Put("<p>No run failed.</p>\n")
 	}
 	known := s.allClasses()
-	groups := grouped(s, failed, passed)
-	for _, g := range groups {
+	for _, g := range grouped(s, failed, passed) {
 		column := slices.IndexFunc(s.Models, func(m Row) bool { return m.rowKey == g.Row.model() })
 		p.Put(`<details class="box m{}`+report.Either(g.Failed == 0, " passed", "")+`"`+report.Either(g.Open, " open", "")+`><summary><strong>{}</strong> <span class="soft">`, column, g.Label)
 		if n := g.Row.Runs + g.Row.Controls; n > 0 {

@@ -36,11 +36,10 @@ type filter struct{ id, label string }
 
 const filterPassed = "passed"
 
-// filters returns the check boxes: one for each model if there are several, for each class, and for runs that
-// passed.
+// filters returns the check boxes: one for each model if there are several, for each class, and for runs that passed.
 func (s *Summary) filters() (list []filter) {
-	for i := range min(len(s.Models), maxFilters) {
-		if len(s.Models) > 1 {
+	if len(s.Models) > 1 {
+		for i := range min(len(s.Models), maxFilters) {
 			list = append(list, filter{fmt.Sprint("m", i), s.Models[i].label()})
 		}
 	}
@@ -76,8 +75,8 @@ func (r *Row) figures() []figure {
 		{"control, without tools", share(r.ControlsOK, r.Controls)},
 		{"refused by the server, in the rate", number(r.Refused)},
 		{"ended without an answer", number(r.unfinished())},
-		{"malformed tool calls", share(r.Malformed, min(r.Malformed, 1)*r.ToolCalls)},
-		{"answers that deviate from the wire", share(r.Deviating, min(r.Deviating, 1)*r.ModelCalls)},
+		{"malformed tool calls", some(r.Malformed, share(r.Malformed, r.ToolCalls))},
+		{"answers that deviate from the wire", some(r.Deviating, share(r.Deviating, r.ModelCalls))},
 		{"attempts repeated", number(r.Retries)},
 		{"blank answers", number(r.Blank)},
 		{"answers without usage", number(r.NoUsage)},
@@ -138,32 +137,38 @@ func (p *page) models(s *Summary) {
 		if !slices.ContainsFunc(columns, func(c []figure) bool { return c[row].text != "" }) {
 			continue
 		}
-		p.Put("<tr><th scope=\"row\">{}</th>", f.name)
-		for i := range s.Models {
-			p.Put("<td class=\"n m{}\">{}", i, columns[i][row].text)
-			if f.name == "rate" && i > 0 {
-				p.against(&s.Models[0], &s.Models[i])
+		p.modelRow(s, f.name, func(i int) (string, *Row) {
+			if f.name == "rate" {
+				return columns[i][row].text, &s.Models[i]
 			}
-			p.Put("</td>")
-		}
-		p.Put("</tr>\n")
+			return columns[i][row].text, nil
+		})
 	}
 	rows := s.ModelsGroups()
 	p.Put("</tbody>\n<tbody>\n")
 	for _, name := range groupNames(rows) {
-		first := of(rows, &s.Models[0], name)
-		p.Put("<tr><th scope=\"row\">{}</th>", name)
-		for i := range s.Models {
+		p.modelRow(s, name, func(i int) (string, *Row) {
 			r := of(rows, &s.Models[i], name)
-			p.Put("<td class=\"n m{}\">{}", i, r.short())
-			if i > 0 {
-				p.against(first, r)
-			}
-			p.Put("</td>")
-		}
-		p.Put("</tr>\n")
+			return r.short(), r
+		})
 	}
 	p.Put("</tbody>\n</table></div>\n")
+}
+
+// modelRow writes a row of the table of models. cell returns the text for the model i, and its row to compare with that of the first model; nil:
+// it is not compared.
+func (p *page) modelRow(s *Summary, name string, cell func(i int) (text string, row *Row)) {
+	p.Put("<tr><th scope=\"row\">{}</th>", name)
+	_, first := cell(0)
+	for i := range s.Models {
+		text, row := cell(i)
+		p.Put("<td class=\"n m{}\">{}", i, text)
+		if i > 0 {
+			p.against(first, row)
+		}
+		p.Put("</td>")
+	}
+	p.Put("</tr>\n")
 }
 
 // against writes how a row compares with that of the first model. Both may be nil.

@@ -305,31 +305,30 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 	}
 	r.ended(res, now())
 	o.calls, o.text, o.said = calls(res.History), res.Answer, said
-	r.Executed = map[string]int{}
-	for _, m := range mocks {
-		for _, args := range m.Calls() {
-			o.executed = append(o.executed, executed{m.Spec().Name, args})
-			r.Executed[m.Spec().Name]++
-		}
-	}
+	r.addExecuted(o, mocks)
 	if r.Draft, err = o.state(draft); err != nil {
 		return nil, err
 	}
 	if r.Checks, err = j.scenario.check(o, r.Draft); err != nil {
 		return nil, err
 	}
-	want := aCall
-	switch {
-	case j.lathe:
-		want = anyEnd
-	case j.settings.ToolUseMode == lathe.ModeDisabled, j.scenario.Gold != nil && !j.scenario.goldCalls():
-		want = anAnswer
-	}
-	r.judge(res, got, want)
-	if err := t.missed(); err != nil {
+	r.judge(res, got, j.expectation())
+	if err := t.missed(); err != nil { // whatever the run did then, it has no score
 		r.OK, r.Scored, r.Class, r.Error = false, false, ClassReplay, err.Error()
 	}
 	return &r, nil
+}
+
+// expectation returns what the run must do besides its checks.
+func (j *job) expectation() expectation {
+	switch {
+	case j.lathe:
+		return anyEnd
+	case j.settings.ToolUseMode == lathe.ModeDisabled, j.scenario.Gold != nil && !j.scenario.goldCalls():
+		return anAnswer
+	default:
+		return aCall
+	}
 }
 
 // workspace returns the workspace of the run in its initial state.
@@ -383,6 +382,18 @@ func (r *Run) ended(res *event.Result, at time.Time) {
 	r.Reason, r.Text, r.Usage, r.Cost, r.History, r.Trace = res.Reason, res.Answer, res.Usage, res.Cost, res.History, res.Trace
 }
 
+// addExecuted records the calls that reached the mocks.
+func (r *Run) addExecuted(o *outcome, mocks []counted) {
+	r.Executed = map[string]int{}
+	for _, m := range mocks {
+		name := m.Spec().Name
+		for _, args := range m.Calls() {
+			o.executed = append(o.executed, executed{name, args})
+			r.Executed[name]++
+		}
+	}
+}
+
 // tools returns the tools of the run: those of the workspace, and the mocks.
 func (j *job) tools(t *tape, ws *builtin.Workspace) (tools []lathe.Tool, mocks []counted) {
 	sc := j.scenario
@@ -426,12 +437,8 @@ func (j *job) talk(ctx context.Context, l *loop.Loop, workspace string, t *tape,
 		limits.RunTimeout = max(j.limits.RunTimeout-now().Sub(r.Started), time.Millisecond)
 		res, _ := l.Do(ctx, &loop.Input{Run: lathe.RunInfo{RunID: j.name}, Messages: messages, Limits: &limits}) // res contains the error
 		added := res.History[min(len(messages), len(res.History)):]
-		before := whole
-		whole = *res
-		whole.Usage, whole.Cost = before.Usage, before.Cost+res.Cost
-		whole.Usage.Add(res.Usage)
-		whole.Trace, whole.History = append(before.Trace, res.Trace...), append(before.History, added...)
 		said = append(said, texts(added)...)
+		whole = continued(&whole, res, added)
 		if answeredIfEmpty(res.Reason) != lathe.ReasonAnswered || ctx.Err() != nil {
 			break
 		}
@@ -453,6 +460,15 @@ func (j *job) talk(ctx context.Context, l *loop.Loop, workspace string, t *tape,
 	return &whole, said, nil
 }
 
+// continued returns the result of a conversation that res continues with the messages added. before was its result until then.
+func continued(before, res *event.Result, added []lathe.Message) event.Result {
+	whole := *res
+	whole.Usage.Add(before.Usage)
+	whole.Cost += before.Cost
+	whole.Trace, whole.History = append(before.Trace, res.Trace...), append(before.History, added...)
+	return whole
+}
+
 // texts returns the texts of the model in these messages.
 func texts(messages []lathe.Message) (said []string) {
 	for i := range messages {
@@ -461,22 +477,4 @@ func texts(messages []lathe.Message) (said []string) {
 		}
 	}
 	return said
-}
-
-// stateAt returns the value at the pointer of the workspace, or null. If the recording replaces the tools of the workspace, it reads the
-// recorded state.
-func (t *tape) stateAt(ws *builtin.Workspace, pointer string) (json.RawMessage, error) {
-	all, err := ws.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	if t.playsTools {
-		all = t.state
-	}
-	t.mu.Unlock()
-	if raw, ok := valueAt(all, pointer); ok {
-		return slices.Clone(raw), nil
-	}
-	return json.RawMessage("null"), nil
 }

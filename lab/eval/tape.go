@@ -122,18 +122,13 @@ func (t *tape) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe
 	}
 	return func(yield func(lathe.Delta, error) bool) {
 		for d, err := range t.inner.Generate(ctx, req) {
-			t.record(req, d, err)
+			if r, ok := recording.Of(d, err); ok { // the turn has ended
+				t.Exchanges = append(t.Exchanges, exchange{requestHash(req), r})
+			}
 			if !yield(d, err) {
 				return
 			}
 		}
-	}
-}
-
-// record records an exchange when its turn ends.
-func (t *tape) record(req *lathe.Request, d lathe.Delta, err error) {
-	if r, ok := recording.Of(d, err); ok {
-		t.Exchanges = append(t.Exchanges, exchange{requestHash(req), r})
 	}
 }
 

@@ -190,12 +190,27 @@ func (t *tape) nextCall(name, args string) *toolExchange {
 	return nil
 }
 
+// stateAt returns the value at the pointer of the workspace, or null. If the recording replaces the tools of the workspace, it reads the
+// recorded state.
+func (t *tape) stateAt(ws *builtin.Workspace, pointer string) (json.RawMessage, error) {
+	all, err := ws.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	if t.playsTools {
+		all = t.state
+	}
+	t.mu.Unlock()
+	if raw, ok := valueAt(all, pointer); ok {
+		return slices.Clone(raw), nil
+	}
+	return json.RawMessage("null"), nil
+}
+
 // missed returns the first request or call that the recording did not contain, as an error, or nil.
 func (t *tape) missed() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.playing {
-		return nil
-	}
 	return t.broken
 }

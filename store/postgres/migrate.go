@@ -139,10 +139,8 @@ func (m *migration) buildIndex(ctx context.Context, tx pgx.Tx, index, script str
 	if err == nil {
 		_, err = conn.Exec(ctx, script)
 	}
-	if _, failed := conn.Exec(ctx, set, statement, lock); failed != nil {
-		err = errors.Join(err, failed)
-	}
-	return err
+	_, failed := conn.Exec(ctx, set, statement, lock)
+	return errors.Join(err, failed)
 }
 
 // schemaVersion returns the version of the schema, or 0 if the tables do not exist.

@@ -23,13 +23,13 @@ type block struct {
 
 	citations []byte // of a text: encoded elements, separated by commas
 
-	// Only for calls:
+	// Only for calls. emitInput maintains sent, begun and blank.
 	call       int // number of the call in the answer
 	id, name   string
 	sent       int  // number of bytes of text that were emitted as deltas
 	begun      bool // text is more than white space
 	blank      int  // number of leading bytes of text that are white space, unless begun
-	incomplete bool
+	incomplete bool // the answer ended within the input
 }
 
 type blockKind uint8
@@ -75,7 +75,7 @@ func (a *assembler) startBlock(index int, v []byte) {
 	if index != n || isOpen {
 		a.fault(faultOrder)
 	}
-	a.settlePending("")
+	a.settlePending("") // a block follows that call, so the answer did not end within its input
 	b := &block{index: index}
 	a.blocks = append(a.blocks, b)
 	a.Grow(blockSize)
@@ -84,12 +84,7 @@ func (a *assembler) startBlock(index int, v []byte) {
 		if n > 0 && a.blocks[n-1].kind == blockText {
 			a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireMessages)})
 		}
-		b.extra = wire.OtherMembers(v, "type", "text", citations)
-		for el := range rawjson.Elements(get(v, citations)) {
-			b.cite(el)
-			a.Grow(len(el))
-		}
-		a.EmitText(lathe.DeltaText, 0, a.write(&b.text, get(v, "text")))
+		b.startText(a, v)
 	case "thinking":
 		b.kind = blockThinking
 		a.write(&b.data, get(v, "signature"))
@@ -106,6 +101,17 @@ func (a *assembler) startBlock(index int, v []byte) {
 	}
 }
 
+// startText reads the beginning of a text block.
+func (b *block) startText(a *assembler, v []byte) {
+	b.extra = wire.OtherMembers(v, "type", "text", citations)
+	for el := range rawjson.Elements(get(v, citations)) {
+		b.cite(el)
+		a.Grow(len(el))
+	}
+	a.EmitText(lathe.DeltaText, 0, a.write(&b.text, get(v, "text")))
+}
+
+// startCall reads the beginning of a call. Input in it is used only if no delta has input.
 func (a *assembler) startCall(b *block, v []byte) {
 	b.id, b.name = text(v, "id"), text(v, "name")
 	input := get(v, "input")
@@ -190,11 +196,12 @@ func (a *assembler) emitInput(b *block) {
 	a.EmitText(lathe.DeltaCallArgs, b.call, s)
 }
 
-// setInput replaces the input of a call for which only white space was received.
-func (b *block) setInput(input string) {
+// setInput replaces and emits the input of a call for which only white space was received.
+func (b *block) setInput(a *assembler, input string) {
 	b.text.Reset()
 	b.text.WriteString(input)
 	b.sent, b.blank = 0, 0
+	a.emitInput(b)
 }
 
 // addTo merges a delta into an opaque block. The text of input_json_delta becomes its input. From other deltas, strings are appended to the
@@ -252,12 +259,11 @@ func (a *assembler) closeBlock(b *block) {
 		}
 	case blockCall:
 		if !b.begun && b.start != nil {
-			b.setInput(string(b.start))
-			a.emitInput(b)
+			b.setInput(a, string(b.start))
 		}
 		a.settlePending("")
 		a.pending = b
-		if b.complete() {
+		if b.complete() { // otherwise the call ends when the stop reason or another block shows whether it was truncated
 			a.settlePending("")
 		}
 	}
@@ -286,8 +292,7 @@ func (a *assembler) settlePending(stop string) {
 	case b.begun:
 		a.fault(faultArguments)
 	default:
-		b.setInput("{}")
-		a.emitInput(b)
+		b.setInput(a, "{}")
 	}
 	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: b.call, Incomplete: b.incomplete})
 }

@@ -71,7 +71,7 @@ func (e *encoder) messages(dst wire.JSON) wire.JSON {
 func appendTurn(dst wire.JSON, e *encoder, first, end int, lastRole string) (wire.JSON, string) {
 	m := &e.req.Messages[first]
 	role, start := wireRole(m), len(dst)
-	reopens := role == lastRole // an empty turn between two turns of this role was omitted
+	reopens := role == lastRole // an empty turn between two turns of this role was omitted, so both are one
 	if reopens {
 		dst = dst[:start-len("]}")]
 		e.dropMembers(first, m.Extra)
@@ -86,7 +86,7 @@ func appendTurn(dst wire.JSON, e *encoder, first, end int, lastRole string) (wir
 		dst = e.parts(dst, i)
 	}
 	if len(dst) == empty && !reopens {
-		return dst[:start], lastRole
+		return dst[:start], lastRole // an empty turn is omitted
 	}
 	dst = dst.Lit("]}")
 	if added := e.foundTools[end-1]; len(added) > 0 {
@@ -187,7 +187,7 @@ func (e *encoder) part(dst wire.JSON, m *lathe.Message, p lathe.Part, at place) 
 func (e *encoder) reasoning(dst wire.JSON, m *lathe.Message, p *lathe.Reasoning, at place) wire.JSON {
 	verdict := refused
 	switch {
-	case !e.sendsReasoning(m, p): // left out
+	case !e.sendsReasoning(m, p): // as if the server had refused it
 	case at.msg < e.noThinkingBefore:
 		e.prefix.refuse(dst, p)
 	default:
@@ -238,14 +238,13 @@ func (e *planner) sendsReasoning(m *lathe.Message, p *lathe.Reasoning) bool {
 	if m.Wire != lathe.WireMessages {
 		return false
 	}
-	switch p.Field {
-	case fieldRedacted:
-		return p.Data != "" && (p.Entry == "" || p.Entry == e.opts.Entry)
-	case fieldThinking:
-		if p.Data == "" {
-			return p.Text != "" && p.Entry != "" && p.Entry == e.opts.Entry
-		}
-		return p.Entry == "" || p.Entry == e.opts.Entry
+	mayBeOwn := p.Entry == "" || p.Entry == e.opts.Entry
+	isUnsigned := p.Field == fieldThinking && p.Data == ""
+	switch {
+	case isUnsigned:
+		return p.Text != "" && p.Entry != "" && mayBeOwn
+	case p.Field == fieldThinking, p.Field == fieldRedacted:
+		return p.Data != "" && mayBeOwn
 	}
 	return false
 }

@@ -106,22 +106,16 @@ func (e *planner) overridden(name string) bool {
 
 // without reports whether the destination does not accept the feature, or the server has refused it.
 func (e *planner) without(feature string) bool {
-	thinking := e.opts.Takes.Thinking
+	isRejected, thinking := false, e.opts.Takes.Thinking
 	switch feature {
 	case featureAdaptive:
-		if thinking == destination.Budget || thinking == destination.BudgetEffort {
-			return true
-		}
+		isRejected = thinking == destination.Budget || thinking == destination.BudgetEffort
 	case featureEffort:
-		if thinking == destination.Budget {
-			return true
-		}
+		isRejected = thinking == destination.Budget
 	case featureBudget:
-		if thinking == destination.Adaptive {
-			return true
-		}
+		isRejected = thinking == destination.Adaptive
 	}
-	return e.opts.Omits(feature)
+	return isRejected || e.opts.Omits(feature)
 }
 
 // sampling appends the members for the sampling of the request, and metadata.

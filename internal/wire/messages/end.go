@@ -27,6 +27,7 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	})
 }
 
+// finish writes the rest of the answer up to its stop reason and usage.
 func (w *writer) finish(f *lathe.Finish, extra []lathe.Member) {
 	w.start()
 	w.completeCalls(f)
@@ -114,6 +115,7 @@ func (w *writer) appendStop(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	return dst.Fields("stop_reason", reason, "stop_sequence", sequence)
 }
 
+// stopReasonOf returns the stop reason. That the answer is truncated takes precedence over a refusal, and both over calls.
 func stopReasonOf(w *writer, f *lathe.Finish) string {
 	onlyRefused := w.refused && !w.said && w.callsSent == 0
 	switch {
@@ -131,7 +133,8 @@ func stopReasonOf(w *writer, f *lathe.Finish) string {
 	return "end_turn"
 }
 
-// Pass implements [wire.Writer]. It records the state of the stream after the events.
+// Pass implements [wire.Writer]. It records the blocks from the relayed events, and then the calls from the deltas of these events, so that
+// the writer can continue the answer.
 func (w *writer) Pass(raw *lathe.Raw) []byte {
 	w.started = true
 	for line := range bytes.Lines(raw.Bytes) {
@@ -149,7 +152,7 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 			it := &item{kind: blockCall, index: d.Index, id: d.ID, name: d.Name, began: true}
 			w.calls = append(w.calls, it)
 			w.callsSent++
-			if len(w.queue) > 0 && w.queue[0].kind == blockCall {
+			if isFirst(w.queue, blockCall) {
 				w.queue[0] = it // the item of content_block_start has neither id nor name
 			}
 		case lathe.DeltaCallArgs:
@@ -159,19 +162,21 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 			w.call(d.Index).ended = true
 		}
 	}
-	if len(w.queue) > 0 && w.queue[0].kind == blockCall && w.queue[0].ended {
-		w.queue[0].ended = false // DeltaCallEnd can precede content_block_stop
+	if isFirst(w.queue, blockCall) {
+		w.queue[0].ended = false // its block is open: DeltaCallEnd can precede content_block_stop
 	}
 	return raw.Bytes
 }
+
+// isFirst reports whether the block being written has the kind.
+func isFirst(queue []*item, kind blockKind) bool { return len(queue) > 0 && queue[0].kind == kind }
 
 // changesState reports whether an event changes the state of the writer. Of the deltas of blocks, only those with signatures do.
 func (w *writer) changesState(data []byte) bool {
 	if !bytes.HasPrefix(data, []byte(`{"type":"content_block_delta"`)) {
 		return true
 	}
-	inThinking := len(w.queue) > 0 && w.queue[0].kind == blockThinking
-	return inThinking && bytes.Contains(data, []byte("signature"))
+	return isFirst(w.queue, blockThinking) && bytes.Contains(data, []byte("signature"))
 }
 
 // passEvent records one event. After it, the queue contains only the open block, if any.
@@ -191,7 +196,7 @@ func (w *writer) passEvent(e *eventData) {
 		}
 		w.queue = []*item{it}
 	case "content_block_delta":
-		if len(w.queue) > 0 && w.queue[0].kind == blockThinking {
+		if isFirst(w.queue, blockThinking) {
 			w.queue[0].signed += len(text(e.delta, "signature"))
 		}
 	case "content_block_stop":

@@ -26,8 +26,8 @@ func (p *thinkingPlan) on() bool { return p.mode == "adaptive" || p.mode == "ena
 // efforts are the values of output_config.effort, each with the equivalent budget in tokens for models without an effort.
 var efforts = map[string]int{"low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32768}
 
-// planThinking computes the plan: first the values that the request asks for, then those that the model accepts. A budget is dropped if the
-// tool choice forces a call, and sampling parameters that the API refuses together with thinking are dropped later.
+// planThinking computes the plan: planEffort and planBudget set the values that the request asks for, and fitEffort and fitBudget replace those
+// that the model does not accept. Sampling parameters that the API refuses together with thinking are dropped later.
 func (e *planner) planThinking() {
 	s, p := &e.req.Sampling, &e.plan
 	p.maxTokens = cmp.Or(max(e.opts.MaxTokens, 0), defaultMaxTokens)
@@ -50,33 +50,6 @@ func (e *planner) planThinking() {
 		p.display = "summarized"
 	default:
 		e.drop("sampling.reasoning_summary")
-	}
-}
-
-// fitEffort replaces an effort by its budget if the model has no adaptive thinking, removes a mode of thinking that the model refuses for
-// this request, and an effort that it does not accept.
-func (e *planner) fitEffort() {
-	p := &e.plan
-	hasBudget := false // the budget expresses the effort
-	if p.mode == "adaptive" && e.without(featureAdaptive) {
-		p.mode, p.budget = "enabled", efforts[cmp.Or(p.effort, "medium")]
-		hasBudget = true
-	}
-	isRefused := e.without(featureThinking)
-	if p.mode == "enabled" { // adaptive thinking allows a forced call
-		isRefused = isRefused || e.forced() || e.unsignedStep()
-	}
-	if isRefused {
-		if p.on() {
-			e.dropBudget()
-		}
-		p.mode, hasBudget = "", false
-	}
-	if p.effort != "" && e.without(featureEffort) {
-		if !hasBudget {
-			e.drop("sampling.reasoning_effort")
-		}
-		p.effort = ""
 	}
 }
 
@@ -116,13 +89,26 @@ func (e *planner) planBudget() {
 	}
 }
 
-// dropBudget records the member of the request that determined the budget.
-func (e *planner) dropBudget() {
-	switch {
-	case e.req.Sampling.ReasoningBudget != nil:
-		e.drop("sampling.reasoning_budget")
-	case e.plan.effort == "":
-		e.drop("sampling.reasoning_effort")
+// fitEffort replaces an effort by its budget if the model has no adaptive thinking, removes a mode of thinking that the model refuses for
+// this request, and an effort that it does not accept.
+func (e *planner) fitEffort() {
+	p := &e.plan
+	hasBudget := p.mode == "adaptive" && e.without(featureAdaptive) // the budget expresses the effort
+	if hasBudget {
+		p.mode, p.budget = "enabled", efforts[cmp.Or(p.effort, "medium")]
+	}
+	hasConflict := p.mode == "enabled" && (e.forced() || e.unsignedStep()) // adaptive thinking has neither conflict
+	if hasConflict || e.without(featureThinking) {
+		if p.on() {
+			e.dropBudget()
+		}
+		p.mode, hasBudget = "", false
+	}
+	if p.effort != "" && e.without(featureEffort) {
+		if !hasBudget {
+			e.drop("sampling.reasoning_effort")
+		}
+		p.effort = ""
 	}
 }
 
@@ -144,6 +130,16 @@ func (e *planner) fitBudget() {
 	}
 	if p.budget < minBudget {
 		p.mode = ""
+	}
+}
+
+// dropBudget records as dropped the member of the request that determined the budget. An effort is not recorded while the plan has it.
+func (e *planner) dropBudget() {
+	switch {
+	case e.req.Sampling.ReasoningBudget != nil:
+		e.drop("sampling.reasoning_budget")
+	case e.plan.effort == "":
+		e.drop("sampling.reasoning_effort")
 	}
 }
 

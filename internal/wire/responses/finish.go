@@ -136,12 +136,9 @@ func (a *Assembler) Finish(bool) (*lathe.Finish, error) {
 	if !a.terminal {
 		return nil, wire.ErrIncomplete
 	}
-	f := &lathe.Finish{Usage: a.usage, Model: a.Model, ResponseID: a.ID, ProviderCost: a.cost, RawReason: a.status}
+	f := &lathe.Finish{Usage: a.usage, Model: a.Model, ResponseID: a.ID, ProviderCost: a.cost, RawReason: cmp.Or(a.reason, a.status)}
 	f.Message = lathe.Message{Role: lathe.RoleAssistant, Wire: lathe.WireResponses, Parts: a.parts()}
 	f.Reason = a.finishReason()
-	if a.reason != "" {
-		f.RawReason = a.reason
-	}
 	f.Faults = a.Faults
 	return f, nil
 }

@@ -131,7 +131,8 @@ func (it *item) part(index int) *part {
 	return nil
 }
 
-// An itemReader reads the events about items.
+// An itemReader reads the events about items. The pieces of a text are appended to it. The event that ends the text, the one that ends the item,
+// and the response object contain the complete text; of each, only what the pieces lacked is appended.
 type itemReader struct {
 	wire.Assembly
 	items items
@@ -154,6 +155,47 @@ func missing(received *strings.Builder, complete string) (string, bool) {
 		return "", false
 	}
 	return complete[received.Len():], true
+}
+
+// readDone handles response.output_item.done.
+func (r *itemReader) readDone(e *streamEvent) {
+	if rawjson.Kind(e.item) != '{' {
+		r.Damage(faultBadLine)
+		return
+	}
+	it := r.find(e)
+	if it == nil {
+		r.Damage(faultEventOrder)
+		if it = r.begin(number(e.index, len(r.items)), e.item); it == nil {
+			return
+		}
+	}
+	if it.done || it.kind != kindOf(text(e.item, "type")) {
+		r.Damage(faultEventOrder)
+		return
+	}
+	r.close(it, e.item)
+}
+
+// close reads the complete item at its end.
+func (r *itemReader) close(it *item, raw []byte) {
+	it.done = true
+	switch it.kind {
+	case itemMessage:
+		r.closeMessage(it, raw)
+	case itemReasoning:
+		r.closeReasoning(it, raw)
+	case itemCall, itemCustom:
+		r.closeCall(it, raw)
+	case itemOpaque:
+		if rawjson.Check(raw, rawjson.Limits{}) != nil {
+			r.Damage(faultUnknownContent)
+			return
+		}
+		it.raw = rawjson.AppendCompact(nil, raw)
+		r.Grow(len(it.raw))
+		r.Emit(lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireResponses), Part: lathe.Opaque{JSON: it.raw}})
+	}
 }
 
 // readText handles an event with a piece of a content part, or with its complete text.
@@ -231,6 +273,43 @@ func (p *part) cite(r *itemReader, v []byte) {
 	r.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses), Part: t})
 }
 
+// closeMessage reads a complete message. Once it has parts, it does not become commentary: their text was emitted as an answer.
+func (r *itemReader) closeMessage(it *item, raw []byte) {
+	if phase := text(raw, "phase"); phase != "" && (phase != phaseCommentary || len(it.parts) == 0) {
+		it.phase = phase
+	}
+	i := 0
+	for el := range rawjson.Elements(get(raw, "content")) {
+		r.closePart(it, i, el)
+		if r.Err != nil {
+			return
+		}
+		i++
+	}
+}
+
+// closePart reads a complete content part. A text that has no annotations yet gets those of the part.
+func (r *itemReader) closePart(it *item, index int, raw []byte) {
+	kind := partKindOf(text(raw, "type"))
+	p := r.partOf(it, index, kind)
+	if p == nil {
+		return
+	}
+	name := "text"
+	switch {
+	case kind == partOther:
+		r.Fault(faultUnknownContent)
+		return
+	case kind != p.kind:
+		r.Damage(faultEventOrder)
+		return
+	case kind == partRefusal:
+		name = "refusal"
+	}
+	r.completeText(it, p, rawjson.Text(get(raw, name)))
+	p.cite(r, get(raw, "annotations"))
+}
+
 // readReasoning handles an event about the text with an index in a member of a reasoning item. Complete texts are ignored, because the end
 // of the item contains them.
 func (r *itemReader) readReasoning(e *streamEvent, from string, index []byte) {
@@ -255,6 +334,35 @@ func (r *itemReader) appendReasoning(it *item, from string, index int, text stri
 	r.EmitText(lathe.DeltaReasoning, 0, r.write(&it.text, text))
 }
 
+// closeReasoning reads a complete reasoning item: the member from which the pieces came or, without pieces, the first that has text; and the
+// opaque data.
+func (r *itemReader) closeReasoning(it *item, raw []byte) {
+	for _, from := range [...]string{thoughtSummary, thoughtContent} {
+		if it.from != "" && it.from != from {
+			continue
+		}
+		var texts []string
+		for el := range rawjson.Elements(get(raw, from)) {
+			if t := text(el, "text"); t != "" {
+				texts = append(texts, t)
+			}
+		}
+		if len(texts) == 0 {
+			continue
+		}
+		it.from = from
+		more, ok := missing(&it.text, strings.Join(texts, partBreak))
+		if !ok {
+			r.Damage(faultTextDiffers)
+		}
+		r.EmitText(lathe.DeltaReasoning, 0, r.write(&it.text, more))
+	}
+	if it.data = text(raw, fieldEncrypted); it.data != "" {
+		r.Grow(len(it.data))
+		r.Emit(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldEncrypted, ID: it.id, Text: it.data})
+	}
+}
+
 // readArguments handles an event with a piece of the arguments of a call, or with all of them.
 func (r *itemReader) readArguments(e *streamEvent, kind itemKind) {
 	typ := "function_call"
@@ -262,16 +370,18 @@ func (r *itemReader) readArguments(e *streamEvent, kind itemKind) {
 		typ = typeCustomCall
 	}
 	it := r.itemOf(e, kind, typ)
-	switch {
-	case it == nil:
-	case e.isEnd:
+	if it == nil {
+		return
+	}
+	if e.isEnd {
 		it.completeArguments(r, rawjson.Text(e.text))
-	default:
+	} else {
 		it.appendArguments(r, rawjson.Text(e.delta))
 	}
 }
 
 // completeArguments appends what the pieces of a call's arguments lacked of the complete arguments or, for a custom tool, of its input.
+// endCall appends the end of the internal form of such an input.
 func (it *item) completeArguments(r *itemReader, text string) {
 	if it.kind == itemCustom {
 		text = customOpen + quoted(text)
@@ -331,105 +441,7 @@ func (it *item) start(r *itemReader) {
 	}
 }
 
-// readDone handles response.output_item.done.
-func (r *itemReader) readDone(e *streamEvent) {
-	if rawjson.Kind(e.item) != '{' {
-		r.Damage(faultBadLine)
-		return
-	}
-	it := r.find(e)
-	if it == nil {
-		r.Damage(faultEventOrder)
-		if it = r.begin(number(e.index, len(r.items)), e.item); it == nil {
-			return
-		}
-	}
-	if it.done || it.kind != kindOf(text(e.item, "type")) {
-		r.Damage(faultEventOrder)
-		return
-	}
-	r.close(it, e.item)
-}
-
-// close reads the complete item at its end.
-func (r *itemReader) close(it *item, raw []byte) {
-	it.done = true
-	switch it.kind {
-	case itemMessage:
-		if phase := text(raw, "phase"); phase != "" && (phase != phaseCommentary || len(it.parts) == 0) {
-			it.phase = phase
-		}
-		i := 0
-		for el := range rawjson.Elements(get(raw, "content")) {
-			r.closePart(it, i, el)
-			if r.Err != nil {
-				return
-			}
-			i++
-		}
-	case itemReasoning:
-		r.closeReasoning(it, raw)
-	case itemCall, itemCustom:
-		r.closeCall(it, raw)
-	case itemOpaque:
-		if rawjson.Check(raw, rawjson.Limits{}) != nil {
-			r.Damage(faultUnknownContent)
-			return
-		}
-		it.raw = rawjson.AppendCompact(nil, raw)
-		r.Grow(len(it.raw))
-		r.Emit(lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireResponses), Part: lathe.Opaque{JSON: it.raw}})
-	}
-}
-
-func (r *itemReader) closePart(it *item, index int, raw []byte) {
-	kind := partKindOf(text(raw, "type"))
-	p := r.partOf(it, index, kind)
-	if p == nil {
-		return
-	}
-	name := "text"
-	switch {
-	case kind == partOther:
-		r.Fault(faultUnknownContent)
-		return
-	case kind != p.kind:
-		r.Damage(faultEventOrder)
-		return
-	case kind == partRefusal:
-		name = "refusal"
-	}
-	r.completeText(it, p, rawjson.Text(get(raw, name)))
-	p.cite(r, get(raw, "annotations"))
-}
-
-func (r *itemReader) closeReasoning(it *item, raw []byte) {
-	for _, from := range [...]string{thoughtSummary, thoughtContent} {
-		if it.from != "" && it.from != from {
-			continue
-		}
-		var texts []string
-		for el := range rawjson.Elements(get(raw, from)) {
-			if t := text(el, "text"); t != "" {
-				texts = append(texts, t)
-			}
-		}
-		if len(texts) == 0 {
-			continue
-		}
-		it.from = from
-		more, ok := missing(&it.text, strings.Join(texts, partBreak))
-		if !ok {
-			r.Damage(faultTextDiffers)
-		}
-		r.EmitText(lathe.DeltaReasoning, 0, r.write(&it.text, more))
-	}
-	if it.data = text(raw, fieldEncrypted); it.data != "" {
-		r.Grow(len(it.data))
-		r.Emit(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldEncrypted, ID: it.id, Text: it.data})
-	}
-}
-
+// closeCall reads a complete call. Its id and name count only if DeltaCallStart was not emitted yet. Empty arguments after pieces are ignored.
 func (r *itemReader) closeCall(it *item, raw []byte) {
 	if !it.started {
 		it.name(raw)

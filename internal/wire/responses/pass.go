@@ -12,8 +12,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Pass implements [wire.Writer]. Later events have the id and the model of the relayed answer. If a server ends its stream with a response
-// whose output is empty, Pass fills the output with the items of earlier events, for clients that read only the last event.
+// Pass implements [wire.Writer]. It records the items of the answer from the relayed events, and the calls from the deltas of these events.
+// Later events have the id and the model of the relayed answer. If a server ends its stream with a response whose output is empty, Pass
+// fills the output with the items of earlier events, for clients that read only the last event.
 func (w *writer) Pass(raw *lathe.Raw) []byte {
 	if w.closed {
 		return raw.Bytes
@@ -25,19 +26,7 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 		}
 	}
 	for _, d := range raw.Deltas {
-		switch d.Kind {
-		case lathe.DeltaCallStart:
-			w.passCall(d)
-		case lathe.DeltaCallArgs:
-			if c := w.call(d.Index); c.item != nil && c.item.kind == itemCustom { // already sent as text; compared with the call at its end
-				c.args = append(c.args, d.Text...)
-			}
-		case lathe.DeltaCallEnd:
-			if c := w.call(d.Index); c.item != nil && !slices.Contains(w.open, c.item) {
-				c.ended, c.closed = true, true
-			}
-		default: // passEvent has recorded it
-		}
+		w.passDelta(d)
 	}
 	w.drain()
 	return out
@@ -76,15 +65,29 @@ func filled(data []byte, items []outDone) []byte {
 	return event.Append(nil, data, nil)
 }
 
-// passCall records the call that a relayed event has begun.
-func (w *writer) passCall(d lathe.Delta) {
-	it := w.lastCall
-	if it == nil {
-		return
+// passDelta records a delta of a call in relayed events, after passEvent has recorded its item.
+func (w *writer) passDelta(d lathe.Delta) {
+	switch d.Kind {
+	case lathe.DeltaCallStart:
+		if w.lastCall == nil {
+			return
+		}
+		c := w.call(d.Index)
+		c.id, c.name, c.item = d.ID, d.Name, w.lastCall
+		w.closePassed(c)
+	case lathe.DeltaCallArgs:
+		if c := w.call(d.Index); c.item != nil && c.item.kind == itemCustom { // sent as text; sendCall compares the text with args
+			c.args = append(c.args, d.Text...)
+		}
+	case lathe.DeltaCallEnd:
+		w.closePassed(w.call(d.Index))
+	default: // passEvent has recorded it
 	}
-	c := w.call(d.Index)
-	c.id, c.name, c.item = d.ID, d.Name, it
-	if !slices.Contains(w.open, it) {
+}
+
+// closePassed marks a call as completely sent if relayed events have begun and ended its item.
+func (w *itemWriter) closePassed(c *outCall) {
+	if c.item != nil && !slices.Contains(w.open, c.item) {
 		c.ended, c.closed = true, true
 	}
 }
@@ -97,18 +100,18 @@ func (w *writer) drain() {
 	}
 }
 
-// passEvent records one relayed event.
+// passEvent records one relayed event, and continues the numbers of events after its own.
 func (w *writer) passEvent(e *streamEvent, data []byte) {
 	w.seq++
 	if n, err := strconv.Atoi(string(get(data, "sequence_number"))); err == nil && n >= 0 {
 		w.seq = n + 1
 	}
 	switch rawjson.Text(e.typ) {
-	case "response.created", "response.in_progress", "response.queued":
+	case "response.created", "response.queued":
 		w.started = max(w.started, 1)
-		if string(e.typ) == `"response.in_progress"` {
-			w.started = len(startEvents)
-		}
+		w.res.repeat(e.response)
+	case "response.in_progress":
+		w.started = len(startEvents)
 		w.res.repeat(e.response)
 	case "response.completed", "response.incomplete", "response.failed":
 		w.ended = true
@@ -120,7 +123,7 @@ func (w *writer) passEvent(e *streamEvent, data []byte) {
 		w.passDone(e)
 	case "response.content_part.added", "response.reasoning_summary_part.added":
 		if it := w.passed(e); it != nil {
-			it.part = max(partKindOf(text(e.part, "type")), partText)
+			it.part = max(partKindOf(text(e.part, "type")), partText) // a summary counts as a text
 		}
 	case "response.content_part.done", "response.reasoning_summary_part.done":
 		if it := w.passed(e); it != nil && e.part != nil {
@@ -155,6 +158,7 @@ func (w *itemWriter) passed(e *streamEvent) *outItem {
 	return nil
 }
 
+// passAdded records the beginning of an item. An item with an index out of range is not recorded.
 func (w *itemWriter) passAdded(e *streamEvent) {
 	it := &outItem{index: number(e.index, w.next), id: text(e.item, "id"), kind: kindOf(text(e.item, "type"))}
 	if it.index < 0 || it.index > maxItems || len(w.open) == maxItems {
@@ -174,6 +178,7 @@ func (w *itemWriter) passAdded(e *streamEvent) {
 	w.next = max(w.next, it.index+1)
 }
 
+// passDone records the end of an item, with its JSON as the server wrote it.
 func (w *itemWriter) passDone(e *streamEvent) {
 	if it := w.passed(e); it != nil {
 		w.open = slices.DeleteFunc(w.open, func(open *outItem) bool { return open == it })

@@ -106,10 +106,11 @@ func (r *resource) appendTool(dst wire.JSON, t []byte) wire.JSON {
 
 func (r *resource) appendChoice(dst wire.JSON, choice []byte) wire.JSON {
 	dst = dst.Key("tool_choice")
-	if rawjson.Kind(choice) == '"' {
+	switch rawjson.Kind(choice) {
+	case '"':
 		return dst.Raw(choice)
-	}
-	if rawjson.Kind(choice) != '{' {
+	case '{':
+	default:
 		return dst.Lit(`"auto"`)
 	}
 	if inner := get(choice, "function"); inner != nil {
