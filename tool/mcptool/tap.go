@@ -35,7 +35,7 @@ var (
 // A tap reads the messages of a connection before the protocol library decodes them. It checks each message, and stores the raw results of
 // watched requests.
 type tap struct {
-	mu        sync.Mutex
+	mu        sync.Mutex             // guards the fields below except asked, and those of requests that change after watch
 	pending   map[string]*request    // sent requests, by JSON text of the id
 	tokens    map[string]*request    // watched requests, by progress token
 	bad       int                    // number of invalid messages
