@@ -57,7 +57,7 @@ func findMisbehaviour(name string) (how string, ok bool) {
 // instructions are the parts of a prompt that the evaluation model follows.
 type instructions struct {
 	how         string // the name of the misbehaviour; "" if it has none
-	workspace   string // "" if it is unknown or must not be passed
+	workspace   string // the id to pass; "": none
 	path, value string // the path to change and its new value
 	words       string // the text of the final answer
 	wrongPath   string // a path to change first, which must fail
