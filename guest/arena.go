@@ -121,10 +121,12 @@ func (p *program) find(f *function) (*wasmrt.Func, error) {
 	if f.offset != byName {
 		return p.inst.TableFunc(uint32(f.offset), fourI32, i32)
 	}
-	if found, fits := p.inst.Module().Exports(f.spec.Name, fourI32, i32); found && !fits {
-		return nil, &wasmrt.Error{Kind: wasmrt.KindMissing, Err: errors.New("the export has another signature")}
-	} else if !found {
+	found, fits := p.inst.Module().Exports(f.spec.Name, fourI32, i32)
+	switch {
+	case !found:
 		return nil, nil
+	case !fits:
+		return nil, &wasmrt.Error{Kind: wasmrt.KindMissing, Err: errors.New("the export has another signature")}
 	}
 	return p.inst.Func(f.spec.Name)
 }

@@ -190,8 +190,7 @@ func (p *Program) Run(ctx context.Context, host Host, opts *RunOptions) *Outcome
 		return &r.out
 	}
 	r.inst = inst
-	code, err := r.start(ctx, p.entry)
-	r.out.Code = code
+	r.out.Code, err = r.start(ctx, p.entry)
 	r.end(ctx, err)
 	if err := inst.Close(); err != nil && r.out.Err == nil {
 		r.out.Reason, r.out.Err = lathe.ReasonInternal, err
@@ -219,27 +218,28 @@ func (p *program) start(ctx context.Context, entry string) (code int, err error)
 func (p *program) end(ctx context.Context, err error) {
 	o := &p.out
 	var e *wasmrt.Error
-	o.Reason = lathe.ReasonAnswered
+	exited := err == nil || errors.As(err, &e) && e.Kind == wasmrt.KindExit
+	if exited && p.fault == nil {
+		o.Reason = lathe.ReasonAnswered
+		if e != nil {
+			o.Code = int(int32(e.Code))
+		}
+		return
+	}
+	o.Code = 0
 	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		o.Reason = lathe.ReasonRunTimeout
+		o.Err = fmt.Errorf("the guest took longer than %v", p.opts.Timeout)
+	case ctx.Err() != nil:
+		o.Reason, o.Err = lathe.ReasonCancelled, errors.Join(context.Cause(ctx), err)
 	case p.fault != nil:
-		o.Code, o.Err = 0, p.fault
+		o.Reason, o.Err = lathe.ReasonGuestFault, p.fault
+	case e != nil: // the guest trapped or exceeded a limit
 		o.Reason = lathe.ReasonGuestFault
-	case err == nil:
-		return
-	case !errors.As(err, &e):
-		o.Reason, o.Err = lathe.ReasonInternal, err
-	case e.Kind == wasmrt.KindExit:
-		o.Code = int(int32(e.Code))
-		return
+		o.Err = fmt.Errorf("%w: %w", tool.ErrGuestFault, err)
 	default:
-		o.Reason, o.Err = lathe.ReasonGuestFault, fmt.Errorf("%w: %w", tool.ErrGuestFault, err)
-	}
-	if ctx.Err() == nil {
-		return
-	}
-	o.Reason, o.Err = lathe.ReasonCancelled, errors.Join(context.Cause(ctx), err)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		o.Reason, o.Err = lathe.ReasonRunTimeout, fmt.Errorf("the guest took longer than %v", p.opts.Timeout)
+		o.Reason, o.Err = lathe.ReasonInternal, err
 	}
 }
 

@@ -143,10 +143,11 @@ func (p *program) run(ctx context.Context, s *session, req *Request) (*Reply, er
 	call.over = true
 	call.mu.Unlock()
 	s.sending = false
-	if err == nil && (reply == nil || reply.Result == nil) {
+	hasResult := reply != nil && reply.Result != nil
+	if err == nil && !hasResult {
 		err = &lathe.Error{Code: lathe.CodeInternal, Op: "guest: send"}
 	}
-	if reply != nil && reply.Result != nil {
+	if hasResult {
 		p.out.Usage.Add(reply.Result.Usage)
 		if reply.Result.Reason == lathe.ReasonGuestFault && p.fault == nil {
 			p.fault = fmt.Errorf("guest: send: %w", tool.ErrGuestFault)

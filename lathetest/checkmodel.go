@@ -72,29 +72,24 @@ type turn struct {
 // callModel makes a model call and calls each with every delta, until each returns false. It returns an error if the turn violates the contract;
 // the error of the model is in t.
 func callModel(ctx context.Context, m lathe.Model, req *lathe.Request, each func(lathe.Delta) bool) (t turn, err error) {
-	stopped := false
+	over := false // the turn has ended, or its consumer has stopped
 	m.Generate(ctx, req)(func(d lathe.Delta, err error) bool {
-		if stopped {
+		if over {
 			t.late = true
 			return false
 		}
-		if err != nil {
-			t.err, stopped = err, true
-			return true // a model must end by itself after an error
+		isEnd := err != nil || d.Kind == lathe.DeltaFinish
+		if t.err = err; err == nil {
+			t.deltas = append(t.deltas, d)
 		}
-		t.deltas = append(t.deltas, d)
-		if d.Kind == lathe.DeltaFinish {
-			stopped = true
-			return true
-		}
-		stopped = each != nil && !each(d)
-		return !stopped
+		over = isEnd || each != nil && !each(d)
+		return isEnd || !over // a model must end by itself after the end of its turn
 	})
 	var e *lathe.Error
 	switch {
 	case t.late:
 		return t, errors.New("the model yielded again after its consumer had stopped, or after the end of the turn")
-	case !stopped:
+	case !over:
 		return t, errors.New("the turn ended without a delta of kind DeltaFinish and without an error")
 	case t.err != nil && (!errors.As(t.err, &e) || e.Code == ""):
 		return t, fmt.Errorf("the error is not a *lathe.Error with a code: %w", t.err)
@@ -123,10 +118,10 @@ func succeed(ctx context.Context, m lathe.Model) (*lathe.Finish, error) {
 	return fin, t.agrees(fin)
 }
 
-// agrees returns an error if the deltas differ from the message at the end of the turn.
+// agrees returns an error if the deltas are out of order, or differ from the message at the end of the turn.
 func (t *turn) agrees(fin *lathe.Finish) error {
-	var text strings.Builder
-	var args []strings.Builder
+	text := ""
+	var args []string // of each call
 	open := map[int]bool{}
 	for i, d := range t.deltas[:len(t.deltas)-1] {
 		switch d.Kind {
@@ -134,38 +129,41 @@ func (t *turn) agrees(fin *lathe.Finish) error {
 			return fmt.Errorf("delta %d has no kind", i)
 		case lathe.DeltaText:
 			if !d.Unreadable {
-				text.WriteString(d.Text)
+				text += d.Text
 			}
 		case lathe.DeltaCallStart:
 			if d.Index != len(args) {
 				return fmt.Errorf("delta %d begins the call with index %d, want %d", i, d.Index, len(args))
 			}
-			args, open[d.Index] = append(args, strings.Builder{}), true
+			args, open[d.Index] = append(args, ""), true
 		case lathe.DeltaCallArgs, lathe.DeltaCallEnd:
 			if !open[d.Index] {
 				return fmt.Errorf("delta %d belongs to the call with index %d, which has not begun or has ended", i, d.Index)
 			}
 			if d.Kind == lathe.DeltaCallEnd {
-				open[d.Index] = false
+				delete(open, d.Index)
 			} else {
-				args[d.Index].WriteString(d.Text)
+				args[d.Index] += d.Text
 			}
 		}
 	}
-	for index, isOpen := range open {
-		if isOpen {
-			return fmt.Errorf("the call with index %d has no end", index)
-		}
+	for index := range open {
+		return fmt.Errorf("the call with index %d has no end", index)
 	}
-	if got, want := strings.TrimSpace(text.String()), strings.TrimSpace(fin.Message.Text()); got != "" && got != want {
+	return checkMessage(fin, text, args)
+}
+
+// checkMessage returns an error if the message of fin differs from the text and the calls' arguments of the deltas.
+func checkMessage(fin *lathe.Finish, text string, args []string) error {
+	if got, want := strings.TrimSpace(text), strings.TrimSpace(fin.Message.Text()); got != "" && got != want {
 		return fmt.Errorf("the text of the deltas is %q, that of the message %q", got, want)
 	}
 	calls := fin.Message.Calls()
 	if len(args) > 0 && len(args) != len(calls) {
 		return fmt.Errorf("the deltas have %d calls, the message has %d", len(args), len(calls))
 	}
-	for i := range args {
-		if got := args[i].String(); got != calls[i].Arguments {
+	for i, got := range args {
+		if got != calls[i].Arguments {
 			return fmt.Errorf("the arguments of call %d are %q in the deltas and %q in the message", i, got, calls[i].Arguments)
 		}
 	}

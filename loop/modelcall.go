@@ -66,26 +66,22 @@ func (c *modelCall) ask(ctx context.Context, withTools bool) bool {
 	r.result.Trace = append(r.result.Trace, event.TurnTrace{Turn: r.turn, Model: r.loop.info.Model, Agent: r.loop.opts.Agent})
 	c.number, c.repeated = r.from.attempts, false
 	r.from.attempts = 0
-	for ; ; withTools = false { // the turn is repeated without tools, if at all
+	for ; ; withTools = false { // a repeated turn has no tools
 		c.startAttempt(withTools)
 		c.generate(ctx)
-		if c.finish == nil {
-			if c.err == nil && ctx.Err() == nil && !r.out.stopped {
-				c.err = lathe.CodeUpstreamProtocol.Errorf("loop: model call", "the turn ended without a finish")
-			}
+		switch {
+		case c.finish == nil:
 			if !c.repeatOrEnd(ctx, withTools) {
 				return false
 			}
-			continue
-		}
-		if c.mayCall && c.dropUnreadable() {
+		case c.mayCall && c.dropUnreadable():
 			c.finishAttempt()
-			continue
+		default:
+			c.stream.showWithheld()
+			c.read()
+			c.finishAttempt()
+			return true
 		}
-		c.stream.showWithheld()
-		c.read()
-		c.finishAttempt()
-		return true
 	}
 }
 
@@ -99,12 +95,14 @@ func (c *modelCall) startAttempt(withTools bool) {
 		// Messages API: thinking in the history is bound to the tool definitions before it, so they remain, and the choice forbids calls.
 		r.req.Tools, r.req.ToolChoice = r.specs, lathe.ToolChoice{Mode: lathe.ChoiceNone}
 	}
-	r.req.Relay = r.in.extra.Relay
-	if r.req.Relay != nil && r.req.Relay.Request != nil && len(r.req.Tools) != len(r.in.ClientTools) {
-		relay := *r.in.extra.Relay
-		relay.Request = nil // these bytes of the client contain tools that are not sent
-		r.req.Relay = &relay
+	relay := r.in.extra.Relay
+	sendsOtherTools := len(r.req.Tools) != len(r.in.ClientTools)
+	if relay != nil && relay.Request != nil && sendsOtherTools {
+		own := *relay
+		own.Request = nil // these bytes contain the tools of the client
+		relay = &own
 	}
+	r.req.Relay = relay
 	r.req.ClientCalls = len(r.specs) == len(r.in.ClientTools)
 	c.mayCall = withTools && c.choiceAllows()
 	r.req.TextCalls.Tools = nil
@@ -145,6 +143,9 @@ func (r *record) turnTrace() *event.TurnTrace { return &r.result.Trace[len(r.res
 // support them and the settings allow it. Otherwise it ends the run.
 func (c *modelCall) repeatOrEnd(ctx context.Context, withTools bool) bool {
 	r := c.run
+	if c.err == nil && ctx.Err() == nil && !r.out.stopped {
+		c.err = lathe.CodeUpstreamProtocol.Errorf("loop: model call", "the turn ended without a finish")
+	}
 	if r.endIfDone(ctx) {
 		c.err = r.result.Err
 		if c.err == nil {

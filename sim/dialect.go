@@ -125,24 +125,27 @@ func readResult(d *dialect.Dialect, text string, c *writtenCall) (content, rest 
 			if !whole || !found {
 				continue
 			}
-			switch {
-			case strings.HasSuffix(before, `"`):
-				content, rest, ok = cutJSON(`"` + tail)
-				content = rawjson.Text([]byte(content))
-			case probe == jsonProbe:
-				content, rest, ok = cutJSON(tail)
-				ok = ok && strings.HasPrefix(rest, after)
-			case strings.TrimSpace(after) == "":
-				content, rest, ok = strings.TrimSpace(tail), "", true
-			default:
-				content, rest, ok = strings.Cut(tail, after)
-			}
-			if ok {
+			if content, rest, ok = cutContent(tail, before, after, probe); ok {
 				return content, rest, true
 			}
 		}
 	}
 	return "", "", false
+}
+
+// cutContent returns the content at the beginning of tail, and the text after it. The dialect writes probe between before and after.
+func cutContent(tail, before, after, probe string) (content, rest string, ok bool) {
+	switch {
+	case strings.HasSuffix(before, `"`): // as a JSON string
+		content, rest, ok = cutJSON(`"` + tail)
+		return rawjson.Text([]byte(content)), rest, ok
+	case probe == jsonProbe: // as JSON
+		content, rest, ok = cutJSON(tail)
+		return content, rest, ok && strings.HasPrefix(rest, after)
+	case strings.TrimSpace(after) == "": // as text to the end
+		return strings.TrimSpace(tail), "", true
+	}
+	return strings.Cut(tail, after)
 }
 
 // cutJSON returns the JSON value at the beginning of text, and the text after it. ok is false if text does not begin with one.

@@ -56,7 +56,8 @@ func findMisbehaviour(name string) (how string, ok bool) {
 
 // instructions are the parts of a prompt that the evaluation model follows.
 type instructions struct {
-	workspace   string // "" if it is unknown or must not be passed
+	how         string // the name of the misbehaviour; "" if it has none
+	workspace   string // the id to pass; "": none
 	path, value string // the path to change and its new value
 	words       string // the text of the final answer
 	wrongPath   string // a path to change first, which must fail
@@ -73,7 +74,7 @@ var (
 	readLong      = lazy.Regexp(`(\d+) times the letter x`)
 )
 
-func readInstructions(req *lathe.Request) instructions {
+func readInstructions(req *lathe.Request, how string) instructions {
 	var text strings.Builder
 	for _, m := range req.Messages {
 		if isPrompt(m.Role) {
@@ -88,6 +89,7 @@ func readInstructions(req *lathe.Request) instructions {
 		return ""
 	}
 	in := instructions{
+		how:       how,
 		wrongPath: first(readWrongPath()),
 		words:     first(readWords()),
 		wrongType: strings.Contains(prompt, "give ops as a string"),
@@ -100,6 +102,13 @@ func readInstructions(req *lathe.Request) instructions {
 	}
 	if !strings.Contains(prompt, "never pass workspace_id") {
 		in.workspace = first(readWorkspace())
+	}
+	if how == "passes-id" && in.workspace == "" {
+		for _, m := range req.Messages {
+			if found := readWorkspace().FindStringSubmatch(m.Text()); found != nil {
+				in.workspace = found[1]
+			}
+		}
 	}
 	if n, err := strconv.Atoi(first(readLong())); err == nil {
 		in.long = min(n, 100_000)
@@ -171,7 +180,7 @@ const maxTries = 3
 
 // evaluated returns the turn of sim/eval, or of sim/eval-NAME if how is NAME.
 func evaluated(req *lathe.Request, how string) *Turn {
-	in, p := readInstructions(req), readProgress(req)
+	in, p := readInstructions(req, how), readProgress(req)
 	offered := func(name string) bool {
 		return slices.ContainsFunc(req.Tools, func(t *lathe.ToolSpec) bool { return t.Name == name })
 	}
@@ -184,30 +193,30 @@ func evaluated(req *lathe.Request, how string) *Turn {
 	case how == "hangs", how == "stalls" && p.calls > 0:
 		return &Turn{Delay: stalled}
 	case !mayCall, how == "never-calls":
-		return &Turn{Text: in.lastWords(how)}
+		return &Turn{Text: in.lastWords()}
 	}
-	return in.nextCalls(req, how, &p)
+	return in.nextCalls(&p)
 }
 
 // nextCalls returns the turn with the next calls or, if all are made, with the final answer.
-func (in *instructions) nextCalls(req *lathe.Request, how string, p *progress) *Turn {
-	get := func() lathe.ToolCall { return p.call("state_get", "{"+strings.TrimSuffix(in.id(how, req), ",")+"}") }
-	patch := func() lathe.ToolCall { return p.call("state_patch", in.patch(how, req, p.changes)) }
+func (in *instructions) nextCalls(p *progress) *Turn {
+	get := func() lathe.ToolCall { return p.call("state_get", "{"+strings.TrimSuffix(in.id(), ",")+"}") }
+	patch := func() lathe.ToolCall { return p.call("state_patch", in.patch(p.changes)) }
 	haveRead := p.read || p.tooLarge || p.reads >= maxTries
+	givesUp := p.changes >= maxTries || in.how == "never-repairs" && p.refused
 	switch {
-	case how == "hidden-tool" && !p.calledHidden:
+	case in.how == "hidden-tool" && !p.calledHidden:
 		return ask(p.call("facts_commit", `{"workspace_id":"`+in.workspace+`","request_id":"r0","proposal_id":"p1","user_confirmed":true}`))
-	case p.calls == 0 && in.together && how != "one-at-a-time":
+	case p.calls == 0 && in.together && in.how != "one-at-a-time":
 		return ask(get(), patch())
-	case how == "wrong-order" && p.changes == 0:
+	case in.how == "wrong-order" && p.changes == 0:
 		return ask(patch())
-	case !haveRead, how == "insists" && p.reads < 2:
+	case !haveRead, in.how == "insists" && p.reads < 2:
 		return ask(get())
-	case how == "never-repairs" && p.refused:
-	case !p.changed && p.changes < maxTries:
+	case !p.changed && !givesUp:
 		return ask(patch())
 	}
-	return &Turn{Text: in.lastWords(how)}
+	return &Turn{Text: in.lastWords()}
 }
 
 func ask(calls ...lathe.ToolCall) *Turn { return &Turn{Calls: calls} }
@@ -218,8 +227,8 @@ func (p *progress) call(name, args string) lathe.ToolCall {
 	return lathe.ToolCall{ID: "call_" + itoa(p.calls), Name: name, Arguments: args}
 }
 
-func (in *instructions) lastWords(how string) string {
-	switch how {
+func (in *instructions) lastWords() string {
+	switch in.how {
 	case "wrong-text":
 		return "I am sim/eval-wrong-text and end with words of my own."
 	case "empty-text":
@@ -229,29 +238,21 @@ func (in *instructions) lastWords(how string) string {
 }
 
 // id returns the argument workspace_id followed by a comma; "" if it must not be passed.
-func (in *instructions) id(how string, req *lathe.Request) string {
-	id := in.workspace
-	if how == "passes-id" && id == "" {
-		for i := range req.Messages {
-			if m := readWorkspace().FindStringSubmatch(req.Messages[i].Text()); m != nil {
-				id = m[1]
-			}
-		}
-	}
-	if id == "" {
+func (in *instructions) id() string {
+	if in.workspace == "" {
 		return ""
 	}
-	return `"workspace_id":` + quote(id) + ","
+	return `"workspace_id":` + quote(in.workspace) + ","
 }
 
 // patch returns the arguments of the next call of state_patch; before is the number of those before it. The first contains the mistake
 // that the prompt requests.
-func (in *instructions) patch(how string, req *lathe.Request, before int) string {
+func (in *instructions) patch(before int) string {
 	path, value := in.path, in.value
-	if how == "wrong-value" {
+	if in.how == "wrong-value" {
 		value = "other"
 	}
-	mistake := before == 0 && how != "no-mistake"
+	mistake := before == 0 && in.how != "no-mistake"
 	ops := ""
 	switch {
 	case mistake && in.wrongType:
@@ -264,5 +265,5 @@ func (in *instructions) patch(how string, req *lathe.Request, before int) string
 	if ops == "" {
 		ops = `[{"op":"set","path":` + quote(path) + `,"value":` + quote(value) + `}]`
 	}
-	return "{" + in.id(how, req) + `"request_id":"r` + itoa(before+1) + `","ops":` + ops + "}"
+	return "{" + in.id() + `"request_id":"r` + itoa(before+1) + `","ops":` + ops + "}"
 }

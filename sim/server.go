@@ -269,39 +269,31 @@ func (f *Fault) answer(p *protocol, w http.ResponseWriter) {
 
 // turn returns the model's next turn. The error is a *[wire.APIError] for a history that servers refuse.
 func (s *Sim) turn(p *protocol, sp *spec, req *lathe.Request) (*Turn, error) {
-	bad := refusedCalls(p, req.Messages)
-	if bad == nil && sp.fault != nil && sp.fault.strictRoles {
-		bad = refusedRoles(p, req.Messages)
-	}
-	if bad == nil && sp.fault != nil && sp.fault.strictSignatures > 0 {
-		bad = refusedSignatures(p, req.Model, req.Messages)
+	bad, f := refusedCalls(p, req.Messages), sp.fault
+	if bad == nil && f != nil {
+		switch {
+		case f.strictRoles:
+			bad = refusedRoles(p, req.Messages)
+		case f.strictSignatures > 0:
+			bad = refusedSignatures(p, req.Model, req.Messages)
+		}
 	}
 	if bad != nil {
 		return nil, bad
 	}
-	var t *Turn
 	sent := req
 	if sp.dialect != nil {
 		req = readText(sp.dialect, req)
 	}
-	switch {
-	case sp.script != nil:
-		var err error
-		if t, err = sp.script.next(req); err != nil {
-			return nil, err
-		}
-	case sp.eval:
-		t = evaluated(req, sp.how)
-	case sp.obeys:
-		t = obeyed(req, sp.careful)
-	default:
-		t = demo(req)
+	t, err := sp.next(req)
+	if err != nil {
+		return nil, err
 	}
 	if sp.thinks {
 		think(req, t)
 	}
-	if sp.fault != nil && sp.fault.turn != nil {
-		sp.fault.turn(req, t)
+	if f != nil && f.turn != nil {
+		f.turn(req, t)
 	}
 	if sp.dialect != nil {
 		writeText(sp.dialect, t)
@@ -310,6 +302,19 @@ func (s *Sim) turn(p *protocol, sp *spec, req *lathe.Request) (*Turn, error) {
 	}
 	t.Usage = usageOf(sent, t)
 	return t, nil
+}
+
+// next returns the turn of the model, before a fault changes it.
+func (sp *spec) next(req *lathe.Request) (*Turn, error) {
+	switch {
+	case sp.script != nil:
+		return sp.script.next(req)
+	case sp.eval:
+		return evaluated(req, sp.how), nil
+	case sp.obeys:
+		return obeyed(req, sp.careful), nil
+	}
+	return demo(req), nil
 }
 
 func (t *Turn) finished(p *protocol, req *lathe.Request) *lathe.Finish {

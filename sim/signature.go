@@ -101,15 +101,14 @@ func checkSignatures(p *protocol, model string, parts []lathe.Part, required boo
 	for i, part := range parts {
 		switch part := part.(type) {
 		case lathe.Reasoning:
-			if part.Data == "" || part.Field != p.data && part.Field != redactedThinking {
+			hasSignature := part.Data != "" && (part.Field == p.data || part.Field == redactedThinking)
+			if !hasSignature || isDummy(part.Data) {
 				continue
 			}
 			s, ok := readSignature(part.Data)
 			switch {
-			case !ok && !isDummy(part.Data):
+			case !ok:
 				return "The signature of the reasoning is invalid: it was changed, or it is none of this server."
-			case !ok: // a placeholder for the signature of another model's call
-				continue
 			case s.model != model:
 				return "The signature of the reasoning is of another model."
 			case part.Text != "" && digest(part.Text) != s.thoughts:
@@ -123,7 +122,7 @@ func checkSignatures(p *protocol, model string, parts []lathe.Part, required boo
 				return "The call " + part.ID + " came without the signature of the reasoning that led to it."
 			}
 			calls++
-		default:
+		default: // other parts are not signed
 		}
 	}
 	return ""

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -57,10 +58,9 @@ func (fl *flow) events(p *protocol, head *wire.AnswerHead, t *Turn, fin *lathe.F
 	if fl.errorAfter < 0 {
 		return breakOff(takeEvents(w.AppendError(nil, errorInStream)))
 	}
-	ds := fl.change(fin)
 	isCut := fl.cutArgs && len(t.Calls) > 0 || fl.cutText && len(t.Calls) == 0
 	out := takeEvents(w.AppendStart(nil))
-	for i, d := range ds {
+	for i, d := range fl.change(fin) {
 		if fails && i == fl.errorAfter {
 			break
 		}
@@ -80,41 +80,32 @@ func (fl *flow) events(p *protocol, head *wire.AnswerHead, t *Turn, fin *lathe.F
 	return append(out, takeEvents(w.AppendFinish(nil, fin, nil))...)
 }
 
-// change returns the deltas of the answer after the fault.
+// change returns the deltas of the answer with the fault: of an answer that is cut, those before the connection is closed.
 func (fl *flow) change(fin *lathe.Finish) []lathe.Delta {
-	var out []lathe.Delta
-	calls := fin.Message.Calls()
-	wordsLeft := len(pieces(fin.Message.Text()))/2 + 1 // number of words before the text is cut
-	piecesLeft := 0                                    // number of pieces before the first call's arguments are cut
-	if len(calls) > 0 {
-		piecesLeft = (len(cutText(calls[0].Arguments)) + 1) / 2
-	}
+	var all []lathe.Delta
 	deltas(&fin.Message, func(d lathe.Delta) bool {
-		switch {
-		case fl.cutText && len(calls) == 0 && d.Kind == lathe.DeltaText:
-			wordsLeft--
-			if wordsLeft == 0 {
-				return false
-			}
-		case fl.cutArgs && d.Kind == lathe.DeltaCallArgs:
-			piecesLeft--
-			if piecesLeft == 0 {
-				d.Text = d.Text[:runeCut(d.Text, max(1, len(d.Text)-3))]
-				out = append(out, d)
-				return false
-			}
-		case fl.cutArgs && d.Kind == lathe.DeltaCallEnd:
-			return false
-		case fl.wholeArgs && d.Kind == lathe.DeltaCallArgs:
-			if last := &out[len(out)-1]; last.Kind == d.Kind {
-				last.Text += d.Text
-				return true
-			}
+		last := len(all) - 1
+		if fl.wholeArgs && d.Kind == lathe.DeltaCallArgs && all[last].Kind == d.Kind {
+			all[last].Text += d.Text
+			return true
 		}
-		out = append(out, d)
+		all = append(all, d)
 		return true
 	})
-	return out
+	index := func(kind lathe.DeltaKind) int {
+		return slices.IndexFunc(all, func(d lathe.Delta) bool { return d.Kind == kind })
+	}
+	text, end := index(lathe.DeltaText), index(lathe.DeltaCallEnd)
+	switch {
+	case fl.cutText && text >= 0 && end < 0: // after half of the words
+		return all[:text+len(pieces(fin.Message.Text()))/2]
+	case fl.cutArgs && end >= 0: // inside the middle piece of the first call's arguments
+		last := (index(lathe.DeltaCallStart) + end) / 2
+		d := &all[last]
+		d.Text = d.Text[:runeCut(d.Text, max(1, len(d.Text)-3))]
+		return all[:last+1]
+	}
+	return all
 }
 
 // lines is the change of a fault to the lines in which events are sent.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,6 +72,7 @@ type chunkWriter struct {
 	st     *style
 	head   string // {"id":…,"model":…,"choices":[{"index":0,"delta":
 	usage  string // the value of the member usage
+	beside string // the text that the next delta with calls also contains; "": none
 	events []streamed
 }
 
@@ -107,33 +109,31 @@ func (w *chunkWriter) chunk(delta, finish string) {
 func (w *chunkWriter) stream(t *Turn, includeUsage bool) {
 	st := w.st
 	w.chunk(`{"role":"assistant","content":null}`, "")
-	member := cmp.Or(st.reasoning, "reasoning_content")
-	for _, p := range pieces(t.Reasoning) {
-		w.chunk(`{"`+member+`":`+quote(p)+`}`, "")
+	w.words(cmp.Or(st.reasoning, "reasoning_content"), t.Reasoning)
+	switch {
+	case st.textWith && len(t.Calls) > 0:
+		w.beside = t.Text
+	case !st.textAfter:
+		w.words("content", t.Text)
 	}
-	text := pieces(t.Text)
-	if !st.textAfter && (!st.textWith || len(t.Calls) == 0) {
-		w.text(text)
-	}
-	w.calls(t)
+	w.calls(t.Calls)
 	if st.textAfter {
-		w.text(text)
+		w.words("content", t.Text)
 	}
 	finish := st.finish
 	switch {
+	case st.legacy && len(t.Calls) > 0:
+		finish = "function_call"
 	case finish == noFinish:
 		finish = ""
 	case finish == "" || t.Finish != "":
 		finish = string(t.finish())
 	}
-	if st.legacy && len(t.Calls) > 0 {
-		finish = "function_call"
-	}
 	w.chunk("{}", quote(finish))
 	if st.finishTwice {
 		w.chunk("{}", quote(finish))
 	}
-	if includeUsage {
+	if includeUsage { // the chunk with the usage has no choices
 		i := strings.Index(w.head, `{"index":0`)
 		w.data(w.head[:i] + `],"usage":` + w.usage + "}")
 	}
@@ -145,59 +145,60 @@ func (w *chunkWriter) stream(t *Turn, includeUsage bool) {
 	}
 }
 
-func (w *chunkWriter) text(words []string) {
-	for _, p := range words {
-		w.chunk(`{"content":`+quote(p)+`}`, "")
+// words writes a text as a member of deltas, one word in each.
+func (w *chunkWriter) words(member, text string) {
+	for _, word := range pieces(text) {
+		w.chunk(`{"`+member+`":`+quote(word)+`}`, "")
 	}
 }
 
 func quote(s string) string { return string(rawjson.AppendQuote(nil, s)) }
 
-func (w *chunkWriter) calls(t *Turn) {
-	st := w.st
-	if st.legacy {
-		if len(t.Calls) > 0 {
-			c := t.Calls[0]
-			w.chunk(`{"function_call":{"name":`+quote(c.Name)+`,"arguments":""}}`, "")
-			for _, text := range cutText(c.Arguments) {
-				w.chunk(`{"function_call":{"arguments":`+quote(text)+`}}`, "")
-			}
+func (w *chunkWriter) calls(calls []lathe.ToolCall) {
+	var whole []string // the calls of style.whole
+	for i, c := range calls {
+		switch {
+		case w.st.legacy:
+			w.functionCall(c)
+		case w.st.whole:
+			whole = append(whole, w.piece(callPiece{call: c, index: i, last: true, text: c.Arguments}))
+		default:
+			w.pieces(i, c)
 		}
-		return
 	}
-	var all []string
-	for i, c := range t.Calls {
-		if st.whole {
-			all = append(all, w.piece(callPiece{call: c, index: i, last: true, text: c.Arguments}))
-			if !st.together {
-				w.chunk(w.callDelta(t, all), "")
-				all = nil
-			}
-			continue
-		}
-		w.pieces(t, i, c)
+	perChunk := 1
+	if w.st.together {
+		perChunk = max(1, len(whole))
 	}
-	if len(all) > 0 {
-		w.chunk(w.callDelta(t, all), "")
+	for group := range slices.Chunk(whole, perChunk) {
+		w.elements(group...)
 	}
 }
 
-// callDelta returns a delta with elements of tool_calls. If text and calls share a delta, it takes the text out of t.
-func (w *chunkWriter) callDelta(t *Turn, calls []string) string {
-	s := `{"tool_calls":[` + strings.Join(calls, ",") + `]}`
-	if w.st.textWith && t.Text != "" {
-		s = `{"content":` + quote(t.Text) + `,` + s[1:]
-		t.Text = ""
+// functionCall writes a call as the member function_call.
+func (w *chunkWriter) functionCall(c lathe.ToolCall) {
+	w.chunk(`{"function_call":{"name":`+quote(c.Name)+`,"arguments":""}}`, "")
+	for _, text := range cutText(c.Arguments) {
+		w.chunk(`{"function_call":{"arguments":`+quote(text)+`}}`, "")
 	}
-	return s
+}
+
+// elements writes one delta with elements of tool_calls, and with w.beside.
+func (w *chunkWriter) elements(elements ...string) {
+	s := `{"tool_calls":[` + strings.Join(elements, ",") + `]}`
+	if w.beside != "" {
+		s = `{"content":` + quote(w.beside) + `,` + s[1:]
+		w.beside = ""
+	}
+	w.chunk(s, "")
 }
 
 // pieces writes one call: a first piece without argument text, then pieces of the arguments.
-func (w *chunkWriter) pieces(t *Turn, i int, c lathe.ToolCall) {
+func (w *chunkWriter) pieces(i int, c lathe.ToolCall) {
 	st := w.st
 	var texts []string
 	switch st.args {
-	case argsObject, argsNull, argsNone:
+	case argsObject, argsNull, argsNone: // the first piece has them whole, or none
 	case argsDouble:
 		texts = cutText(quote(c.Arguments))
 	case argsBraces:
@@ -207,7 +208,7 @@ func (w *chunkWriter) pieces(t *Turn, i int, c lathe.ToolCall) {
 	}
 	for number, text := range append([]string{""}, texts...) {
 		p := callPiece{call: c, index: i, number: number, last: number == len(texts), text: text}
-		w.chunk(w.callDelta(t, []string{w.piece(p)}), "")
+		w.elements(w.piece(p))
 	}
 	if st.nameLate {
 		w.chunk(`{"tool_calls":[{"index":`+itoa(i)+`,"function":{"name":`+quote(c.Name)+`}}]}`, "")
@@ -254,19 +255,11 @@ func (w *chunkWriter) piece(p callPiece) string {
 	if first && !st.noType {
 		members = append(members, `"type":"function"`)
 	}
-	name, half := p.call.Name, (len(p.call.Name)+1)/2
-	switch {
-	case st.nameLate:
-	case st.nameSplit && first:
-		function = append(function, `"name":`+quote(name[:half]))
-	case st.nameSplit && p.number == 1:
-		function = append(function, `"name":`+quote(name[half:]))
-	case st.nameSplit:
-	case first || st.nameEvery:
+	if name, ok := st.name(p); ok {
 		function = append(function, `"name":`+quote(name))
 	}
 	switch st.args {
-	case argsNone:
+	case argsNone: // the piece has no such member
 	case argsNull:
 		function = append(function, `"arguments":null`)
 	case argsObject:
@@ -276,6 +269,21 @@ func (w *chunkWriter) piece(p callPiece) string {
 	}
 	members = append(members, `"function":{`+strings.Join(function, ",")+`}`)
 	return "{" + strings.Join(members, ",") + "}"
+}
+
+// name returns the part of the call's name that is in a piece of it, and whether the piece has one.
+func (st *style) name(p callPiece) (name string, ok bool) {
+	name, first := p.call.Name, p.number == 0
+	half := (len(name) + 1) / 2
+	switch {
+	case st.nameLate:
+		return "", false
+	case st.nameSplit && first:
+		return name[:half], true
+	case st.nameSplit:
+		return name[half:], p.number == 1
+	}
+	return name, first || st.nameEvery
 }
 
 func orObject(args string) string {

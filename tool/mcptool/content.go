@@ -101,7 +101,7 @@ func readContent(result []byte, out *lathe.Output) (blocks []byte, texts []strin
 		return nil, nil, errNoResult
 	}
 	all := []byte{'['}
-	n, mixed := 0, false
+	n := 0
 	for raw := range rawjson.Elements(list) {
 		if n++; n > maxBlocks || raw[0] != '{' {
 			return nil, nil, errNoResult
@@ -109,23 +109,21 @@ func readContent(result []byte, out *lathe.Output) (blocks []byte, texts []strin
 		if n > 1 {
 			all = append(all, ',')
 		}
-		kind := rawjson.TextAt(raw, "type")
-		if kind == "text" {
-			value := rawjson.At(raw, "text")
-			if rawjson.Kind(value) != '"' {
-				return nil, nil, errNoResult
+		if kind := rawjson.TextAt(raw, "type"); kind != "text" {
+			if all, err = appendBlock(all, kind, raw, out); err != nil {
+				return nil, nil, err
 			}
-			s := rawjson.Text(value)
-			texts = append(texts, s)
-			all = append(appendMember(append(all, `{"type":"text"`...), "text", s), '}')
 			continue
 		}
-		mixed = true
-		if all, err = appendBlock(all, kind, raw, out); err != nil {
-			return nil, nil, err
+		value := rawjson.At(raw, "text")
+		if rawjson.Kind(value) != '"' {
+			return nil, nil, errNoResult
 		}
+		s := rawjson.Text(value)
+		texts = append(texts, s)
+		all = append(appendMember(append(all, `{"type":"text"`...), "text", s), '}')
 	}
-	if !mixed {
+	if len(texts) == n {
 		return nil, texts, nil
 	}
 	return append(all, ']'), nil, nil

@@ -35,7 +35,7 @@ type supervisor struct {
 	started atomic.Bool   // first is closed
 	legacy  bool          // the next attempt uses legacyProtocol; only the goroutine of run uses this field
 
-	mu      sync.Mutex
+	mu      sync.Mutex    // guards the fields below
 	moved   chan struct{} // closed and replaced at each change of the status
 	status  Status
 	session *session               // nil unless the server is ready
@@ -82,21 +82,21 @@ func (s *supervisor) run(ctx context.Context) {
 		} else {
 			s.legacy = s.legacy || conn.isSilentAtFirst
 			err = s.serve(ctx, conn, attempts)
-			if errors.Is(err, errSessionLost) && conn.isOffered {
-				draining.Go(func() { conn.drain(ctx); conn.close(s.opts.StopGrace) })
-				s.pauseAfterLoss(ctx, err, ends, time.Since(begin))
-				continue
-			}
+		}
+		wasOffered := conn != nil && conn.isOffered
+		switch {
+		case wasOffered && errors.Is(err, errSessionLost): // calls in progress may still get their answers
+			draining.Go(func() { conn.drain(ctx); conn.close(s.opts.StopGrace) })
+			s.pauseAfterLoss(ctx, err, ends, time.Since(begin))
+			continue
+		case conn != nil:
 			conn.close(s.opts.StopGrace)
 		}
-		if ctx.Err() != nil {
-			break
-		}
-		if errors.Is(err, errReconnect) {
+		if ctx.Err() != nil || errors.Is(err, errReconnect) {
 			continue
 		}
 		wait := attempts.next()
-		if conn != nil && conn.isOffered {
+		if wasOffered {
 			wait = max(wait, ends.afterSession(time.Since(begin)))
 		}
 		s.fail(err, attempts.failures, wait, until)
@@ -363,17 +363,18 @@ func (s *supervisor) set(fn func(*Status)) {
 
 // fail records a failed attempt. until is the deadline of the first attempts.
 func (s *supervisor) fail(err error, failures int, wait time.Duration, until time.Time) {
+	problem := problemOf(err)
 	s.set(func(st *Status) {
 		st.State, st.Failures, st.PID = StateBackoff, failures, 0
 		if failures >= failedAfter {
 			st.State = StateFailed
 		}
-		st.LastError, st.Problem = s.cause(err), problemOf(err)
+		st.LastError, st.Problem = s.cause(err), problem
 		st.NextTry = s.opts.Now().Add(wait)
 	})
 	// The two kinds of handshake are tried in turn, so the first failure does not end the first attempts, unless the program cannot be
 	// started, an operator must log in, or no time remains for the other kind.
-	if start := (*errStart)(nil); failures > 1 || errors.As(err, &start) || problemOf(err) == ProblemLogin || time.Until(until) <= wait {
+	if failures > 1 || problem == ProblemProgram || problem == ProblemLogin || time.Until(until) <= wait {
 		s.endFirstAttempts()
 	}
 }

@@ -35,7 +35,7 @@ var (
 // A tap reads the messages of a connection before the protocol library decodes them. It checks each message, and stores the raw results of
 // watched requests.
 type tap struct {
-	mu        sync.Mutex
+	mu        sync.Mutex             // guards the fields below except asked, and those of requests that change after watch
 	pending   map[string]*request    // sent requests, by JSON text of the id
 	tokens    map[string]*request    // watched requests, by progress token
 	bad       int                    // number of invalid messages
@@ -212,40 +212,47 @@ func (t *tap) received(msg []byte) []byte {
 		return out
 	}
 	msg = msg[rawjson.SkipSpace(msg, 0):]
-	if msg[0] != '{' {
-		return t.refuse("", errUnreadable)
-	}
-	id := rawjson.At(msg, "id")
-	if name := rawjson.At(msg, "method"); rawjson.Kind(name) == '"' {
-		t.receivedRequest(msg, rawjson.Text(name), id != nil)
+	id, method := rawjson.At(msg, "id"), rawjson.At(msg, "method")
+	switch {
+	case rawjson.Kind(method) == '"':
+		t.receivedRequest(msg, rawjson.Text(method), id != nil)
 		return msg
+	case id != nil:
+		return t.receivedReply(msg, id)
 	}
-	if id == nil {
-		return t.refuse("", errUnreadable)
-	}
+	return t.refuse("", errUnreadable) // neither a request nor a reply
+}
+
+// receivedReply stores the result or the error in a reply, if its request is watched.
+func (t *tap) receivedReply(msg, id []byte) []byte {
 	result := rawjson.At(msg, "result")
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.pending[keyOf(id)]
-	if r == nil || r.result != nil {
-		return decodable(msg, id)
-	}
-	if result == nil {
+	switch {
+	case r == nil || r.result != nil: // not watched, or answered already
+	case result == nil:
 		t.failed(r, msg)
-		return decodable(msg, id)
+	default:
+		r.result = bytes.Clone(result)
+		if r.stub {
+			return []byte(`{"jsonrpc":"2.0","id":` + r.id + `,"result":{"content":[]}}`)
+		}
 	}
-	r.result = bytes.Clone(result)
-	if !r.stub {
-		return decodable(msg, id)
-	}
-	return []byte(`{"jsonrpc":"2.0","id":` + r.id + `,"result":{"content":[]}}`)
+	return decodable(msg, id)
 }
 
 // receivedRequest is called with a notification of the server or, if it expects a reply, with a request.
 func (t *tap) receivedRequest(msg []byte, method string, expectsReply bool) {
 	switch {
 	case method == "notifications/progress":
-		t.progressed(rawjson.At(msg, "params"))
+		params := rawjson.At(msg, "params")
+		t.mu.Lock()
+		r := t.tokens[rawjson.TextAt(params, "progressToken")]
+		t.mu.Unlock()
+		if r != nil && r.progress != nil {
+			r.progress(params)
+		}
 	case method == "notifications/elicitation/complete":
 		t.visited(rawjson.TextAt(msg, "params", "elicitationId"))
 	case expectsReply && method != "ping" && method != "elicitation/create":
@@ -278,6 +285,27 @@ func keyOf(id []byte) string {
 		return strconv.FormatInt(int64(f), 10)
 	}
 	return string(id)
+}
+
+// receivedFor does what received does, for a message that must be the answer to the request with this id. Its result is never nil and
+// always has the id, because a reply with another id, such as an error whose id is null, would leave the request without an answer.
+func (t *tap) receivedFor(raw []byte, id string) []byte {
+	out := t.received(raw)
+	if id == "" {
+		return out
+	}
+	if out != nil && rawjson.At(out, "method") == nil && keyOf(rawjson.At(out, "id")) == id {
+		return out
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.pending[id]; r != nil && r.result == nil && r.err == nil && r.fault == nil {
+		if out == nil {
+			raw = nil // not strict JSON: an error in it is not read
+		}
+		t.failed(r, raw)
+	}
+	return errorResponse(id)
 }
 
 // maxBatch is the maximum number of messages in a batch, which servers of protocol version 2025-03-26 may send.
@@ -340,15 +368,6 @@ func errorResponse(id string) []byte {
 	return jsonrpc2.AppendError(nil, id, rpcUnreadable, "the answer is not strict JSON-RPC")
 }
 
-func (t *tap) progressed(params []byte) {
-	t.mu.Lock()
-	r := t.tokens[rawjson.TextAt(params, "progressToken")]
-	t.mu.Unlock()
-	if r != nil && r.progress != nil {
-		r.progress(params)
-	}
-}
-
 func (t *tap) badMessages() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -386,25 +405,4 @@ func (t *tap) lost(ctx context.Context, err error) {
 	if !done && r.cut != nil {
 		r.cut(err)
 	}
-}
-
-// receivedFor does what received does, for a message that must be the answer to the request with this id. Its result is never nil and
-// always has the id, because a reply with another id, such as an error whose id is null, would leave the request without an answer.
-func (t *tap) receivedFor(raw []byte, id string) []byte {
-	out := t.received(raw)
-	if id == "" {
-		return out
-	}
-	if out != nil && rawjson.At(out, "method") == nil && keyOf(rawjson.At(out, "id")) == id {
-		return out
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r := t.pending[id]; r != nil && r.result == nil && r.err == nil && r.fault == nil {
-		if out == nil {
-			raw = nil // not strict JSON
-		}
-		t.failed(r, raw)
-	}
-	return errorResponse(id)
 }

@@ -31,8 +31,8 @@ func Default() int64 {
 	return limit / 4
 }
 
-// A Reservation is the bytes that one request, message, connection or run has reserved in a Pool. It is used by one goroutine at a time. A
-// nil Reservation reserves and counts nothing.
+// A Reservation is the bytes that one request, message, connection or run has reserved in a Pool. It is used by one goroutine at a time.
+// Only Converse, Load, SplitConversation and Release may be called with a nil Reservation: they do nothing.
 type Reservation struct {
 	all   *Pool
 	key   string
@@ -151,7 +151,7 @@ func (h *Reservation) SplitConversation() *Reservation {
 	return h.split(h.conversation)
 }
 
-// split moves n bytes, or all if there are fewer, to a new reservation.
+// split moves n bytes, or all if there are fewer, to a new reservation, which is a copy of h in all else.
 func (h *Reservation) split(n int64) *Reservation {
 	h.all.mu.Lock()
 	defer h.all.mu.Unlock()

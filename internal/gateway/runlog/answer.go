@@ -99,29 +99,6 @@ func (v *View) noteWait(e *event.Event) {
 	}
 }
 
-// A Span is the part of a run that is one answer.
-type Span struct {
-	*View
-	ID    AnswerID
-	Start int        // index of the first message of the answer; results of calls of the answer before belong to neither
-	end   *waitPoint // where the answer ended and the next one begins; nil: no answer follows so far
-}
-
-// Span returns the part of the run that is the answer with an id.
-func (v *View) Span(id AnswerID) *Span {
-	sp := &Span{View: v, ID: id, Start: v.State.Start}
-	for i := range v.waitPoints {
-		r := &v.waitPoints[i]
-		if r.event <= id.After {
-			sp.Start = v.AfterResults(r.messages)
-		} else if r.answered {
-			sp.end = r
-			break
-		}
-	}
-	return sp
-}
-
 // beforeResults returns the number of messages of the run without the tool results at their end.
 func (v *View) beforeResults() int {
 	n := len(v.State.Messages)
@@ -147,6 +124,29 @@ func (v *View) WaitBefore(n int) (event int64) {
 		}
 	}
 	return event
+}
+
+// A Span is the part of a run that is one answer.
+type Span struct {
+	*View
+	ID    AnswerID
+	Start int        // index of the first message of the answer; results of calls of the answer before belong to neither
+	end   *waitPoint // where the answer ended and the next one begins; nil: no answer follows so far
+}
+
+// Span returns the part of the run that is the answer with an id.
+func (v *View) Span(id AnswerID) *Span {
+	sp := &Span{View: v, ID: id, Start: v.State.Start}
+	for i := range v.waitPoints {
+		r := &v.waitPoints[i]
+		if r.event <= id.After {
+			sp.Start = v.AfterResults(r.messages)
+		} else if r.answered {
+			sp.end = r
+			break
+		}
+	}
+	return sp
 }
 
 // Waits reports whether the answer is the last one and its run waits.
@@ -176,21 +176,14 @@ func (sp *Span) lastTurn() int {
 // History returns the conversation up to the end of the answer. It includes the results of the calls of the last turn, also those received
 // later, except for results of the client's calls if another answer follows. The result of a call that waits is pendingText.
 func (sp *Span) History() []lathe.Message {
-	messages, n := sp.State.Messages, sp.lastTurn()
 	if sp.end == nil && sp.State.Paused == "" {
-		return messages
+		return sp.State.Messages
 	}
-	out := slices.Clip(messages[:n])
-	for _, m := range messages[n:sp.AfterResults(n)] {
-		id := pairs.Answered(&m)
-		beginsNext := sp.Client[id] && sp.pends(id) // the following answer begins with this result
-		if !beginsNext {
-			out = append(out, m)
-		}
-	}
+	beginsNext := func(call string) bool { return sp.Client[call] && sp.pends(call) } // the following answer begins with its result
+	out := sp.withoutResults(beginsNext)
 	for _, o := range sp.State.Open {
-		isServers := !sp.Client[o.ID] && sp.pends(o.ID)
-		if isServers || sp.end == nil {
+		waitsHere := sp.end == nil || sp.pends(o.ID) && !sp.Client[o.ID]
+		if waitsHere {
 			out = append(out, pairs.PendingResult(&o.ToolCall))
 		}
 	}
@@ -198,6 +191,18 @@ func (sp *Span) History() []lathe.Message {
 		return sorted
 	}
 	return out // calls of the client have no results
+}
+
+// withoutResults returns the messages up to the last turn of the answer, with the results of its calls except those that drop selects.
+func (sp *Span) withoutResults(drop func(call string) bool) []lathe.Message {
+	messages, n := sp.State.Messages, sp.lastTurn()
+	out := slices.Clip(messages[:n])
+	for _, m := range messages[n:sp.AfterResults(n)] {
+		if !drop(pairs.Answered(&m)) {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // own returns the messages of the answer. It returns none if the run waited twice in one turn and this answer lies between the two waits.
@@ -215,15 +220,9 @@ func (sp *Span) Result() *event.Result {
 	}
 	res := sp.end.res
 	res.Reason = sp.end.reason
-	messages := sp.State.Messages
-	res.History = slices.Clip(messages[:sp.end.messages])
-	for _, m := range messages[sp.end.messages:sp.AfterResults(sp.end.messages)] {
-		if !sp.pends(pairs.Answered(&m)) { // results of pending calls were received later
-			res.History = append(res.History, m)
-		}
-	}
-	if sp.end.messages > 0 {
-		for _, call := range messages[sp.end.messages-1].Calls() {
+	res.History = sp.withoutResults(sp.pends) // results of pending calls were received later
+	if n := sp.lastTurn(); n > 0 {
+		for _, call := range sp.State.Messages[n-1].Calls() {
 			if sp.pends(call.ID) {
 				res.Pending = append(res.Pending, call)
 			}
