@@ -46,17 +46,18 @@ func (v *view) beginDeferral(opts *RunOptions, settings *lathe.Settings, limits 
 		v.shown, v.unsearched = v.list(specs), searchWithheld
 		return
 	}
-	maps.DeleteFunc(v.client, func(name string, spec *lathe.ToolSpec) bool { return spec.Disallowed && v.ofSet(name) != nil }) // they are deferred like the tools of the set
-	base, space := v.base(full, settings, v.besideClient(limits))
-	loaded := v.loadedBefore(full, base, space, opts)
+	replacesTool := func(name string, spec *lathe.ToolSpec) bool { return spec.Disallowed && v.ofSet(name) != nil }
+	maps.DeleteFunc(v.client, replacesTool) // the set's tools of these names are deferred like the others
+	base, remaining := v.base(full, settings, v.besideClient(limits))
+	loaded := v.loadedBefore(full, base, remaining, opts)
 	deferred := len(specs) - len(base) - len(loaded)
 	if deferred == 0 {
 		v.shown, v.unsearched = v.list(specs), nothingToSearch
 		return
 	}
-	first := v.withClient(append(base, searchSpec))
 	v.deferral = deferral{on: true, search: search, full: full, before: len(loaded), deferred: deferred, limits: *limits}
-	v.send(v.r.advertised.getMixed(append(first, loaded...), len(first)))
+	sorted := v.withClient(append(base, searchSpec))
+	v.send(v.r.advertised.getMixed(append(sorted, loaded...), len(sorted)))
 	if opts.Resumed != nil {
 		v.append(opts.Resumed.Loaded)
 	}
@@ -114,19 +115,17 @@ func (v *view) loadedBefore(full *advertised, base []*lathe.ToolSpec, space capa
 		}
 	}
 	space.tools = min(space.tools, v.r.set.search.MaxLoaded)
-	fits := make(map[*lathe.ToolSpec]bool) // by the last use
+	fits := make(map[*lathe.ToolSpec]bool) // the last uses get the capacity first
 	for _, spec := range slices.Backward(used) {
 		if _, seen := fits[spec]; !seen {
 			fits[spec] = space.take(spec)
 		}
 	}
-	loaded := used[:0] // by the first use
-	for _, spec := range used {
-		if fits[spec] && !slices.Contains(loaded, spec) {
-			loaded = append(loaded, spec)
-		}
-	}
-	return loaded
+	return slices.DeleteFunc(used, func(spec *lathe.ToolSpec) bool {
+		remains := fits[spec]
+		fits[spec] = false // it is in the list once, at its first use
+		return !remains
+	})
 }
 
 // namesIn returns the names of the tools that a history calls or that its searches found, in the order of the results, and then of the calls
@@ -272,12 +271,12 @@ func load(c *call) {
 		return
 	}
 	var names []string
-	if c.entry.spec != searchSpec {
-		if space := d.capacity(); space.take(c.entry.spec) {
-			names = []string{c.entry.spec.Name}
-		}
-	} else if c.code == "" && c.toolCode == "" && c.source == fromTool && !c.noop {
+	isSearch, succeeded := c.entry.spec == searchSpec, c.code == "" && c.toolCode == ""
+	switch space := d.capacity(); {
+	case isSearch && succeeded && c.source == fromTool && !c.noop:
 		names = foundNames(c.out.Data)
+	case !isSearch && space.take(c.entry.spec):
+		names = []string{c.entry.spec.Name}
 	}
 	if loaded := w.tools.append(names); len(loaded) > 0 {
 		c.emit(&event.ToolsLoaded{ToolCallID: c.ID, Seq: c.seq, Tools: loaded, Hash: w.tools.shown.hash()})

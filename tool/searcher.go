@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -69,37 +70,31 @@ func (s *searcher) Call(_ context.Context, args json.RawMessage) (*lathe.Output,
 	if err := json.Unmarshal(args, &in); err != nil {
 		return nil, err // cannot happen: the runner has checked args against the schema
 	}
-	limit := defaultFound
-	if in.Limit != 0 {
-		limit = int(in.Limit)
-	}
+	limit := cmp.Or(int(in.Limit), defaultFound)
 	query := strings.TrimSpace(in.Query)
 	if query == "" && len(in.Names) == 0 {
 		return nil, Fail(lathe.CodeInvalidArguments, "say in query what the tool should do, or in names which tools to load")
 	}
-	var found, more []*lathe.ToolSpec
+	var named []*lathe.ToolSpec
 	unknown := 0
 	for _, name := range in.Names {
 		switch spec := s.full.find(strings.TrimSpace(name)); {
 		case spec == nil:
 			unknown++
-		case !slices.Contains(found, spec):
-			found = append(found, spec)
+		case !slices.Contains(named, spec):
+			named = append(named, spec)
 		}
 	}
+	var hits []*lathe.ToolSpec // without those that are named
 	if query != "" {
-		named := found
 		for _, hit := range s.full.index().Search(query, len(named)+limit+maxMore) {
-			spec := s.full.specs[hit.Position]
-			switch {
-			case slices.Contains(named, spec):
-			case len(found) < len(named)+limit:
-				found = append(found, spec)
-			case len(more) < maxMore:
-				more = append(more, spec)
+			if spec := s.full.specs[hit.Position]; !slices.Contains(named, spec) {
+				hits = append(hits, spec)
 			}
 		}
 	}
+	limit = min(limit, len(hits))
+	found, more := append(named, hits[:limit]...), hits[limit:min(limit+maxMore, len(hits))]
 	return &lathe.Output{Data: s.answer(query, found, more, unknown)}, nil
 }
 
@@ -117,13 +112,13 @@ const (
 func (s *searcher) answer(query string, found, more []*lathe.ToolSpec, unknown int) []byte {
 	limit := s.limits.MaxOutputBytes - maxTail
 	withDefinitions := limit - (len(found)+maxMore)*aboutSize
-	space, full := s.capacity, false
+	space, full := s.capacity, false // full: the limits on definitions have no capacity for one of the tools
 	b := append(make([]byte, 0, 4<<10), `{"tools":[`...)
 	listed := 0
-	var unlisted []*lathe.ToolSpec
+	var unlisted []*lathe.ToolSpec // of found
 	for _, spec := range found {
 		remaining := space
-		if s.sent.find(spec.Name) == nil && !remaining.take(spec) {
+		if isLoaded := s.sent.find(spec.Name) != nil; !isLoaded && !remaining.take(spec) {
 			full = true
 			unlisted = append(unlisted, spec)
 			continue
@@ -139,12 +134,11 @@ func (s *searcher) answer(query string, found, more []*lathe.ToolSpec, unknown i
 	b = append(b, `],"more":[`...)
 	unlisted = append(unlisted, more...)
 	for i, spec := range unlisted[:min(len(unlisted), maxMore)] {
-		before := len(b)
-		b = appendAbout(appendComma(b, i), spec)
-		if len(b) > limit {
-			b = b[:before]
+		longer := appendAbout(appendComma(b, i), spec)
+		if len(longer) > limit {
 			break
 		}
+		b = longer
 	}
 	b = append(b, ']')
 	if unknown > 0 {

@@ -178,7 +178,7 @@ func (l *loader) eachEntry(n *yaml.Node, full string, fn func(k, v *yaml.Node)) 
 		k, v := n.Content[i], n.Content[i+1]
 		path := strings.TrimPrefix(full+"."+k.Value, ".")
 		switch first := seen[k.Value]; {
-		case k.Kind != yaml.ScalarNode || k.Tag == "!!merge" || k.Kind == yaml.AliasNode:
+		case k.Kind != yaml.ScalarNode || k.Tag == "!!merge":
 			l.problem(k.Line, full, "a key is a plain word")
 		case v.Kind == yaml.AliasNode:
 			l.problem(v.Line, path, "anchors and aliases are not read here")
@@ -191,39 +191,40 @@ func (l *loader) eachEntry(n *yaml.Node, full string, fn func(k, v *yaml.Node)) 
 	}
 }
 
-// setValue reads one value. The YAML node must have the shape of the kind.
+// setValue reads one value. The YAML node must have the shape of the kind. Groups and tables report the problems of their entries themselves.
 func (l *loader) setValue(k *kind, v reflect.Value, n *yaml.Node, full string) {
+	at := n.Line // of an error
 	var err error
 	switch {
 	case k.shape == group:
 		l.eachEntry(n, full, func(name, n *yaml.Node) { l.setEntry(k, v, name, n, full) })
-		return
 	case k.shape == table:
 		l.eachEntry(n, full, func(name, n *yaml.Node) { l.setTableEntry(k, v, name, n, full+"."+name.Value) })
-		return
 	case k.shape == list && n.Kind == yaml.SequenceNode:
-		items := []string{} // an empty list differs from an unset one
-		for _, item := range n.Content {
-			if item.Kind != yaml.ScalarNode || isNull(item) {
-				l.problem(item.Line, full, "wants a list of words, not of %ss", strings.TrimPrefix(nodeKind(item), "a "))
-				return
-			}
-			items = append(items, item.Value)
-		}
-		err = k.setList(v, items)
+		at, err = setSequence(k, v, n)
 	case k.shape == object && n.Kind == yaml.MappingNode:
-		text, at, bad := yamljson.Append(nil, n, maxObjectDepth)
-		if bad != nil {
-			l.problem(at, full, "%s", bad)
-			return
+		var text []byte
+		if text, at, err = yamljson.Append(nil, n, maxObjectDepth); err == nil {
+			at, err = n.Line, l.setFromUser(k, v, string(text))
 		}
-		err = l.setFromUser(k, v, string(text))
 	default:
 		err = l.setScalar(k, v, n)
 	}
 	if err != nil {
-		l.problem(n.Line, full, "%s", err)
+		l.problem(at, full, "%s", err)
 	}
+}
+
+// setSequence sets a list from a YAML sequence. at is the line to which the error belongs.
+func setSequence(k *kind, v reflect.Value, n *yaml.Node) (at int, err error) {
+	items := []string{} // an empty list differs from an unset one
+	for _, item := range n.Content {
+		if item.Kind != yaml.ScalarNode || isNull(item) {
+			return item.Line, fmt.Errorf("wants a list of words, not of %ss", strings.TrimPrefix(nodeKind(item), "a "))
+		}
+		items = append(items, item.Value)
+	}
+	return n.Line, k.setList(v, items)
 }
 
 // setEntry reads one entry of a map of structs.
@@ -244,25 +245,25 @@ func (l *loader) setEntry(k *kind, m reflect.Value, name, n *yaml.Node, full str
 // count it as set.
 func (l *loader) setTableEntry(k *kind, m reflect.Value, name, n *yaml.Node, path string) {
 	l.lines[path] = name.Line
-	held := reflect.New(m.Type().Elem()).Elem()
+	value := reflect.New(m.Type().Elem()).Elem()
+	isList := k.values.shape == list && n.Kind == yaml.SequenceNode
 	err := k.check(name.Value)
-	if err == nil {
-		if k.values.shape == list && n.Kind == yaml.SequenceNode {
-			l.setValue(k.values, held, n, path)
-		} else {
-			err = l.setScalar(k.values, held, n)
-		}
+	if err == nil && isList {
+		l.setValue(k.values, value, n, path) // reports its problems itself
+	}
+	if err == nil && !isList {
+		err = l.setScalar(k.values, value, n)
 	}
 	if err != nil {
 		l.problem(name.Line, path, "%s", err)
-	}
-	if held.IsZero() && err != nil {
-		return
+		if value.IsZero() { // the value was refused, and is no reference
+			return
+		}
 	}
 	if m.IsNil() {
 		m.Set(reflect.MakeMap(m.Type()))
 	}
-	m.SetMapIndex(reflect.ValueOf(name.Value), held)
+	m.SetMapIndex(reflect.ValueOf(name.Value), value)
 }
 
 // setScalar sets a value from a node that must be a single value.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/url"
 	"os"
@@ -80,12 +81,16 @@ func (m *Model) setDerived() {
 // wireAt returns the default protocol for the base URL of a server.
 func wireAt(base string) lathe.Wire {
 	u, err := url.Parse(base)
-	switch {
-	case err != nil:
-	case u.Hostname() == "api.anthropic.com":
+	if err != nil {
+		return lathe.WireOpenAIChat
+	}
+	switch u.Hostname() {
+	case "api.anthropic.com":
 		return lathe.WireMessages
-	case u.Hostname() == "generativelanguage.googleapis.com" && !strings.Contains(u.Path+"/", "/openai/"):
-		return lathe.WireGemini
+	case "generativelanguage.googleapis.com":
+		if !strings.Contains(u.Path+"/", "/openai/") { // where Google serves chat completions
+			return lathe.WireGemini
+		}
 	}
 	return lathe.WireOpenAIChat
 }
@@ -223,30 +228,25 @@ func (l *loader) readEnvironment() {
 			renamed[variable(r.was)] = name
 		}
 	}
-	var ours []string
-	for name := range l.resolver.env {
-		if strings.HasPrefix(name, "LATHE_") {
-			ours = append(ours, name)
-		}
-	}
-	slices.Sort(ours)
 	problem := func(name, msg string) { l.problems = append(l.problems, Problem{File: name, Message: msg}) }
-	for _, name := range ours {
-		r := rows[name]
-		if r == nil {
-			similar := slices.IndexFunc(names, func(right string) bool { return text.Distance(name, right) <= 2 })
-			switch {
-			case renamed[name] != "":
-				problem(name, "unknown variable, it is called "+renamed[name]+" here")
-			case similar >= 0:
-				problem(name, "unknown variable, did you mean "+names[similar]+"?")
-			}
+	for _, name := range slices.Sorted(maps.Keys(l.resolver.env)) {
+		if !strings.HasPrefix(name, "LATHE_") {
 			continue
 		}
-		if err := l.setFromUser(r.kind, r.v, l.resolver.env[name]); err != nil {
-			problem(name, err.Error())
+		switch r := rows[name]; {
+		case r != nil:
+			if err := l.setFromUser(r.kind, r.v, l.resolver.env[name]); err != nil {
+				problem(name, err.Error())
+			}
+			l.cfg.origin[r.path] = name
+		case renamed[name] != "":
+			problem(name, "unknown variable, it is called "+renamed[name]+" here")
+		default:
+			similar := slices.IndexFunc(names, func(right string) bool { return text.Distance(name, right) <= 2 })
+			if similar >= 0 {
+				problem(name, "unknown variable, did you mean "+names[similar]+"?")
+			}
 		}
-		l.cfg.origin[r.path] = name
 	}
 }
 
@@ -259,18 +259,23 @@ func variable(path string) string {
 func (l *loader) rowsOfKey(key string) (rows []row, base, path string) {
 	const models = "models."
 	ofModel, ok := strings.CutPrefix(key, models)
-	dot := strings.LastIndexByte(ofModel, '.')
-	for _, s := range settingsOf(reflect.TypeFor[Model]()) { // the path can contain a dot, and so can the name of a model
-		if name, ok := strings.CutSuffix(ofModel, "."+s.path); ok {
-			dot = len(name)
-			break
-		}
-	}
-	if !ok || dot <= 0 {
+	name, path := splitModelKey(ofModel)
+	if !ok || name == "" {
 		return l.rows, "", key
 	}
-	name, path := ofModel[:dot], ofModel[dot+1:]
 	return rowsOf(entry(reflect.ValueOf(&l.cfg.Models).Elem(), name)), models + name + ".", path
+}
+
+// splitModelKey splits NAME.PATH, either of which can contain dots: at a path that is one of the settings of a model, else at the last dot. name
+// is "" if there is none.
+func splitModelKey(key string) (name, path string) {
+	for _, s := range settingsOf(reflect.TypeFor[Model]()) {
+		if name, ok := strings.CutSuffix(key, "."+s.path); ok {
+			return name, s.path
+		}
+	}
+	name = above(key)
+	return name, strings.TrimPrefix(key, name+".")
 }
 
 // override sets the key of an override.
@@ -319,15 +324,14 @@ func (l *loader) checkWhole() {
 			l.known("tools.builtin", "tool", name, l.opts.Tools)
 		}
 	}
-	if l.opts.Dialects == nil {
-		return
-	}
-	for name, m := range text.ByName(c.Models) {
-		l.known("models."+name+".dialect", "dialect", m.Dialect, l.opts.Dialects)
+	if l.opts.Dialects != nil {
+		for name, m := range text.ByName(c.Models) {
+			l.known("models."+name+".dialect", "dialect", m.Dialect, l.opts.Dialects)
+		}
 	}
 }
 
-// checkModel reports the name of a model that there is not. "" is a default.
+// checkModel reports a name that no model has. "" is a default.
 func checkModel(l *loader, key, name string) {
 	if _, err := l.cfg.model(name); err != nil && name != "" {
 		l.at(key, err.Error())

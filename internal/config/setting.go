@@ -89,15 +89,14 @@ func settingsOf(t reflect.Type) []*setting {
 // appendSettings appends the settings of a struct whose keys begin with prefix. within is the tag of the field that contains the struct;
 // its default has the form "KEY=VALUE" and applies to one of the settings.
 func appendSettings(dst []*setting, t reflect.Type, prefix string, within reflect.StructTag, index []int) []*setting {
-	place := within.Get("narrow")
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, ok := f.Tag.Lookup("key")
 		if !ok || name == "-" {
 			continue
 		}
-		at, def := append(slices.Clone(index), i), f.Tag.Get("default")
-		if f.Type.Kind() == reflect.Struct && scalarOf(f.Type, f.Tag, def) == nil {
+		at := append(slices.Clone(index), i)
+		if isSection := f.Type.Kind() == reflect.Struct && scalarOf(f.Type, f.Tag, "") == nil; isSection {
 			section := prefix + name + "."
 			if name == ",inline" {
 				section = prefix
@@ -105,16 +104,11 @@ func appendSettings(dst []*setting, t reflect.Type, prefix string, within reflec
 			dst = appendSettings(dst, f.Type, section, f.Tag, at)
 			continue
 		}
-		if key, value, _ := strings.Cut(within.Get("default"), "="); key == name {
-			def = value
+		tag := tagWithin(within, &f)
+		if tag == "" {
+			continue
 		}
-		tag := f.Tag
-		if place != "" {
-			if !slices.Contains(strings.Fields(tag.Get("narrow")), place) {
-				continue
-			}
-			tag, def = narrowing(f.Type, tag)
-		}
+		def := tag.Get("default")
 		s := &setting{path: prefix + name, field: t.Name() + "." + f.Name, note: within.Get("note"), index: at, def: def, kind: kindOf(f.Type, tag, def)}
 		s.also = strings.Fields(f.Tag.Get("also") + " " + f.Tag.Get("was"))
 		if was := f.Tag.Get("was"); was != "" {
@@ -125,12 +119,22 @@ func appendSettings(dst []*setting, t reflect.Type, prefix string, within reflec
 	return dst
 }
 
-// narrowing returns the tag and the default of a limit in a place that can narrow it, where the limit may be unset.
-func narrowing(t reflect.Type, tag reflect.StructTag) (reflect.StructTag, string) {
-	if t.Kind() == reflect.Int {
-		return `range:"0.." ` + tag, "0"
+// tagWithin returns the tag of the setting f in a struct whose own field has the tag within. What is put before the tag of f takes precedence over
+// it. A limit may be unset in a struct that narrows limits; the tag is "" if that struct cannot narrow f.
+func tagWithin(within reflect.StructTag, f *reflect.StructField) reflect.StructTag {
+	place := within.Get("narrow")
+	key, value, _ := strings.Cut(within.Get("default"), "=")
+	switch {
+	case place != "" && !slices.Contains(strings.Fields(f.Tag.Get("narrow")), place):
+		return ""
+	case place != "" && f.Type.Kind() == reflect.Int:
+		return `default:"0" range:"0.." ` + f.Tag
+	case place != "":
+		return `default:"none" off:"none" ` + f.Tag
+	case key == f.Tag.Get("key"):
+		return reflect.StructTag(`default:"`+value+`" `) + f.Tag
 	}
-	return `off:"none" ` + tag, "none"
+	return f.Tag
 }
 
 // rowsOf returns the rows of the struct that v points to.

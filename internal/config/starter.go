@@ -45,6 +45,9 @@ var starterRest = []starterLine{
 	{"keys.team.key", "${LATHE_TEAM_KEY}"},
 }
 
+// exampleEntries replaces the names of entries in starterRest by NAME, under which their settings are documented.
+var exampleEntries = strings.NewReplacer(".files.", ".NAME.", ".team.", ".NAME.")
+
 // A starterLine is a setting with an example value; "": its default.
 type starterLine struct{ path, value string }
 
@@ -55,49 +58,51 @@ func (s *Starter) YAML() []byte {
 	for _, known := range flat(settingsOf(reflect.TypeFor[Config]())) {
 		w.docs[known.path] = known
 	}
-	w.comment("", s.Head)
+	w.comment(0, s.Head)
 	name := quoteName(s.Name)
 	w.line("\n")
-	w.comment("", w.doc("default_model"))
+	w.comment(0, w.doc("default_model"))
 	w.line("default_model: " + name + "\n\nmodels:\n  " + name + ":\n")
 	w.model(s.Model)
 	w.rest()
 	return []byte(w.b.String())
 }
 
-// model writes settings of the model's entry, and as comments those of starterModel that are not among them.
-func (w *starterWriter) model(settings []StarterSetting) {
-	former := "" // section of the setting before
-	for _, m := range settings {
-		section, key, indent := "", m.Key, "    "
-		if above, last, ok := strings.Cut(m.Key, "."); ok {
-			section, key, indent = above, last, "      "
-		}
-		if section != "" && section != former {
-			w.line("    " + section + ":\n")
-		}
-		former = section
-		why := m.Why
-		if why == "" {
-			why = w.doc("models.NAME." + m.Key)
-		}
-		w.comment(indent, why)
-		w.line(indent + key + ": " + m.Value + "\n")
-	}
-	for _, l := range starterModel {
-		if !slices.ContainsFunc(settings, func(m StarterSetting) bool { return m.Key == l.path }) {
-			w.comment("    ", w.doc("models.NAME."+l.path))
-			w.line("    #" + l.path + ": " + w.value("models.NAME."+l.path, l.value) + "\n")
-		}
-	}
-}
-
+// A starterWriter writes the file of a [Starter]. Depths are numbers of sections above a line.
 type starterWriter struct {
 	b    strings.Builder
 	docs map[string]*setting
 }
 
 func (w *starterWriter) line(s string) { w.b.WriteString(s) }
+
+// model writes settings of the model's entry, and as comments those of starterModel that are not among them.
+func (w *starterWriter) model(settings []StarterSetting) {
+	former := "" // section of the setting before
+	for _, m := range settings {
+		depth, section, key := 2, "", m.Key
+		if above, last, ok := strings.Cut(m.Key, "."); ok {
+			depth, section, key = 3, above, last
+		}
+		if section != "" && section != former {
+			w.key(2, "", section, "")
+		}
+		former = section
+		why := m.Why
+		if why == "" {
+			why = w.doc("models.NAME." + m.Key)
+		}
+		w.comment(depth, why)
+		w.key(depth, "", key, " "+m.Value)
+	}
+	for _, l := range starterModel {
+		if !slices.ContainsFunc(settings, func(m StarterSetting) bool { return m.Key == l.path }) {
+			path := "models.NAME." + l.path
+			w.comment(2, w.doc(path))
+			w.key(2, "#", l.path, " "+w.value(path, l.value))
+		}
+	}
+}
 
 // rest writes the settings of starterRest. A section is a comment if all of its settings are comments.
 func (w *starterWriter) rest() {
@@ -119,10 +124,9 @@ func (w *starterWriter) rest() {
 			w.key(depth, mark, section, "")
 		}
 		former = parts[:last]
-		// The documentation of an entry is that of its table.
-		doc := strings.Replace(strings.Replace(l.path, ".files.", ".NAME.", 1), ".team.", ".NAME.", 1)
-		w.comment(strings.Repeat("  ", last), w.doc(doc))
-		w.key(last, mark, parts[last], " "+w.value(doc, l.value))
+		documented := exampleEntries.Replace(l.path)
+		w.comment(last, w.doc(documented))
+		w.key(last, mark, parts[last], " "+w.value(documented, l.value))
 	}
 }
 
@@ -131,8 +135,9 @@ func (w *starterWriter) key(depth int, mark, key, value string) {
 	w.line(strings.Repeat("  ", depth) + mark + key + ":" + value + "\n")
 }
 
-func (w *starterWriter) comment(indent, text string) {
-	line := ""
+// comment writes text as lines of a comment of at most starterWidth bytes.
+func (w *starterWriter) comment(depth int, text string) {
+	indent, line := strings.Repeat("  ", depth), ""
 	for word := range strings.FieldsSeq(text) {
 		if line != "" && len(indent)+len(line)+len(word) > starterWidth {
 			w.line(indent + "# " + line + "\n")

@@ -150,7 +150,7 @@ func isVendorObject(s string) error {
 	if s == "" || len(s) > 512 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("an id has 1 to 512 characters without blanks")
 	}
-	if !strings.ContainsFunc(s, func(r rune) bool { return r >= '0' && r <= '9' || r == '-' || r == '/' || r == ':' }) {
+	if !strings.ContainsAny(s, "0123456789-/:") {
 		return fmt.Errorf("%s is no id and no kind of objects (%s)", quote(s), strings.Join(kinds, ", "))
 	}
 	return nil

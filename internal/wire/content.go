@@ -139,42 +139,55 @@ func (f *Fit) Message(m *lathe.Message, at int, dropped []string) (lathe.Message
 	if m.Role == lathe.RoleTool || f.fits(m) && !f.sendsNothing(m) {
 		return out, dropped
 	}
-	parts := slices.Clone(out.Parts)
+	out.Parts = slices.Clone(out.Parts)
 	sent := false // some part is sent
 	spare := -1   // index of the first part that becomes a marker if nothing else is sent
 	for j, p := range m.Parts {
-		switch f.treatment(m, p) {
+		becomes := f.treatment(m, p)
+		if becomes != unchanged {
+			out.Parts[j] = f.replacement(m, p, becomes)
+		}
+		switch becomes {
 		case unchanged:
 			sent = sent || f.isSent(m, p)
 		case textDocument:
-			text, _ := destination.DocumentText(m.Wire, p)
-			parts[j], sent = lathe.Text{Text: text}, true
-		case requestChange:
-			parts[j] = lathe.Text{}
+			sent = true
 		case replaced:
-			parts[j], sent = lathe.Text{Text: f.marker(p)}, true
-			dropped = appendPath(dropped, at, j)
+			sent, dropped = true, appendPath(dropped, at, j)
 		case omitted:
-			parts[j] = lathe.Text{}
 			dropped = appendPath(dropped, at, j)
 			if spare < 0 && mayMark(m, p) {
 				spare = j
 			}
+		default: // requestChange: the part is sent as members of the request
 		}
 	}
-	if !sent && spare >= 0 {
-		parts[spare], sent = lathe.Text{Text: f.marker(m.Parts[spare])}, true
+	switch {
+	case sent:
+		return out, dropped
+	case spare >= 0:
+		out.Parts[spare] = f.replacement(m, m.Parts[spare], replaced)
+		return out, dropped
 	}
-	if !sent {
-		for j, p := range m.Parts {
-			if _, thought := p.(lathe.Reasoning); thought {
-				dropped = appendPath(dropped, at, j)
-			}
+	for j, p := range m.Parts {
+		if _, thought := p.(lathe.Reasoning); thought {
+			dropped = appendPath(dropped, at, j)
 		}
-		return lathe.Message{}, dropped
 	}
-	out.Parts = parts
-	return out, dropped
+	return lathe.Message{}, dropped
+}
+
+// replacement returns the text that is sent in place of part p of m; it is empty if nothing is.
+func (f *Fit) replacement(m *lathe.Message, p lathe.Part, becomes treatment) lathe.Text {
+	switch becomes {
+	case textDocument:
+		text, _ := destination.DocumentText(m.Wire, p)
+		return lathe.Text{Text: text}
+	case replaced:
+		return lathe.Text{Text: f.marker(p)}
+	default:
+		return lathe.Text{}
+	}
 }
 
 // Sends reports whether any part of m is sent.
@@ -230,9 +243,9 @@ func (f *Fit) isSent(m *lathe.Message, p lathe.Part) bool {
 		return p.Text != ""
 	case lathe.Reasoning:
 		return f.own(m)
-	case lathe.Blob, lathe.Refusal, lathe.ToolCall, lathe.ToolResult, lathe.Opaque:
+	default:
+		return true
 	}
-	return true
 }
 
 // hostedItems are the items of Responses that record actions of a vendor's server, and references. The answer after them contains the
@@ -287,7 +300,7 @@ func typeOf(p lathe.Part) string {
 		}
 	case lathe.Opaque:
 		raw = p.JSON
-	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult: // every wire has a form for these
+	default: // every wire has a form for the other parts
 	}
 	if typ == "" {
 		typ = rawjson.TextAt(raw, "type")
@@ -306,10 +319,5 @@ func IsSystem(m *lathe.Message) bool {
 
 // Fetchable reports whether every server can fetch the content of a URL: its scheme is https, http or data.
 func Fetchable(url string) bool {
-	for _, scheme := range [...]string{"https:", "http:", "data:"} {
-		if strings.HasPrefix(url, scheme) {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(url, "https:") || strings.HasPrefix(url, "http:") || strings.HasPrefix(url, "data:")
 }

@@ -110,15 +110,12 @@ func (x *reader) read(e *exchange, req *lathe.Request, stream bool) *answer {
 		if stream {
 			x.find("json-instead-of-stream")
 		}
-	case !stream:
+	case stream:
+		x.readStream(a, e)
+	}
+	if !a.whole && a.chunks == 0 && !a.failed {
 		x.find("not-a-completion", e.media())
 		return nil
-	default:
-		x.readStream(a, e)
-		if a.chunks == 0 && !a.failed {
-			x.find("not-a-completion", e.media())
-			return nil
-		}
 	}
 	a.groups = groupPieces(a.pieces)
 	x.judge(a)
@@ -149,27 +146,13 @@ func (x *reader) readWhole(a *answer, body []byte) bool {
 	return true
 }
 
-// readStream parses server-sent events and records findings about their lines.
+// readStream parses server-sent events and records findings about their lines and about the end of the stream.
 func (x *reader) readStream(a *answer, e *exchange) {
 	x.judgeLines(e)
-	asm, r := openai.NewAssembler(nil), eventsOf(e, x.opts.MaxBytes)
-	for {
-		ev, err := r.Next()
-		if err != nil {
-			a.cut = !errors.Is(err, io.EOF)
-			break
-		}
-		if a.done {
-			x.find("after-done")
-			break
-		}
-		x.readEvent(a, ev.Data)
-		if a.failed {
-			return
-		}
-		if _, err := asm.Append(nil, ev.Data); err != nil {
-			break
-		}
+	asm := openai.NewAssembler(nil)
+	x.readChunks(a, e, asm)
+	if a.failed {
+		return
 	}
 	a.cut = a.cut || e.timedOut || e.err != nil
 	switch {
@@ -178,27 +161,48 @@ func (x *reader) readStream(a *answer, e *exchange) {
 	case e.timedOut:
 		x.find("hang", "in the middle of a stream")
 	}
-	fin, err := asm.Finish(!a.cut)
-	if err == nil {
+	if fin, err := asm.Finish(!a.cut); err == nil {
 		a.fin = fin
 		x.judgeFaults(fin)
 	}
 	finished := len(a.finishes) > 0
 	switch {
-	case a.done:
-		return
+	case a.done: // the stream is complete
 	case finished && a.cut:
 		x.find("cut-after-finish")
 	case finished:
 		x.find("no-done")
-	case e.timedOut || e.tooLarge:
-		return // reported above
+	case e.timedOut || e.tooLarge: // has a finding already
 	case len(a.pieces) > 0:
 		a.cut = true
 		x.find("cut-mid-argument")
 	default:
 		a.cut = true
 		x.find("cut-mid-text")
+	}
+}
+
+// readChunks parses the events of a stream up to an error in it, or to one that the assembler refuses. It sets cut if the response breaks off in
+// the middle of an event.
+func (x *reader) readChunks(a *answer, e *exchange, asm *openai.Assembler) {
+	r := eventsOf(e, x.opts.MaxBytes)
+	for {
+		ev, err := r.Next()
+		if err != nil {
+			a.cut = !errors.Is(err, io.EOF)
+			return
+		}
+		if a.done {
+			x.find("after-done")
+			return
+		}
+		x.readEvent(a, ev.Data)
+		if a.failed {
+			return
+		}
+		if _, err := asm.Append(nil, ev.Data); err != nil {
+			return
+		}
 	}
 }
 

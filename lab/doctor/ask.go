@@ -73,23 +73,16 @@ func (e *exchange) explain() string {
 // ask makes a request, and repeats it after temporary failures: once if the connection was lost, while the server loads the model, and once
 // after a status that isTemporary. It records findings about the failure.
 func (x *client) ask(ctx context.Context, method string, u *url.URL, body []byte, key secret.Secret) *exchange {
-	again := func() *exchange { return x.send(ctx, method, u, body, key) }
-	e := again()
-	if e.lost() && x.unreachable == nil && ctx.Err() == nil {
-		first := e
-		e = again()
-		if !e.lost() && !e.timedOut {
-			x.find("connection-lost-once", first.err.Error())
-		}
-	}
+	send := func() *exchange { return x.send(ctx, method, u, body, key) }
+	e := x.sendReconnecting(ctx, send)
 	if isTemporary(e.status) {
-		e = x.awaitLoading(ctx, e, again)
+		e = x.awaitLoading(ctx, e, send)
 	}
 	if !isTemporary(e.status) || reconnect.Wait(ctx, x.wait(e.header)) != nil {
 		return e
 	}
 	first := e.status
-	e = again()
+	e = send()
 	aboutTools := bytes.Contains(body, []byte(`"tools":[`)) && strings.Contains(strings.ToLower(e.message()), "tool")
 	switch {
 	case !isTemporary(e.status):
@@ -98,6 +91,19 @@ func (x *client) ask(ctx context.Context, method string, u *url.URL, body []byte
 		x.find(statusID(e.status, "-always"), e.explain())
 	}
 	return e
+}
+
+// sendReconnecting sends a request, and sends it once more if the connection was lost.
+func (x *client) sendReconnecting(ctx context.Context, send func() *exchange) *exchange {
+	first := send()
+	if !first.lost() || x.unreachable != nil || ctx.Err() != nil {
+		return first
+	}
+	second := send()
+	if !second.lost() && !second.timedOut {
+		x.find("connection-lost-once", first.err.Error())
+	}
+	return second
 }
 
 // loadingPause is the time between two requests to a server that is loading its model.

@@ -94,9 +94,7 @@ func (a *Asker) AskWithoutTools(ctx context.Context, req *lathe.Request, stream 
 
 // ask sends the request. edit changes its body; nil: no change.
 func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit func([]byte) []byte) *Answer {
-	x := *a.base // with a report of its own
-	x.report, x.found = &Report{Probes: []Probe{{Name: "ask", Outcome: OK}}}, map[string]*Finding{}
-	x.probe = &x.report.Probes[0]
+	x := a.newReader()
 	full, base := *req, x.request("")
 	full.Model, full.Overrides = base.Model, slices.Concat(base.Overrides, req.Overrides)
 	if full.Sampling.MaxTokens == nil {
@@ -111,7 +109,8 @@ func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit f
 		}
 		started = time.Now()
 		e := x.send(ctx, http.MethodPost, x.callURL(full.Model, stream), body, x.target.Key)
-		out.Sent, out.Received = out.Sent+len(body), out.Received+len(e.body)
+		out.Sent += len(body)
+		out.Received += len(e.body)
 		return e
 	}
 	if !x.mayAsk() {
@@ -128,13 +127,21 @@ func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit f
 		x.maxComplete, x.noUsage = a.base.maxComplete, a.base.noUsage
 		e = send()
 	}
-	out.Status, out.TimedOut, out.First, out.Elapsed, out.Requests = e.status, e.timedOut, e.first, time.Since(started), x.probe.Requests
-	out.Message = e.message()
+	out.First, out.Elapsed = e.first, time.Since(started)
+	out.Status, out.TimedOut, out.Message = e.status, e.timedOut, e.message()
 	out.NoConnection = e.status == 0 && !e.timedOut && !a.connected
 	a.connected = a.connected || e.status != 0
-	out.Finish = finishOf(&x, e, &full, stream)
-	out.Findings = x.probe.Findings
+	out.Finish = finishOf(x, e, &full, stream)
+	out.Requests, out.Findings = x.probe.Requests, x.probe.Findings
 	return out
+}
+
+// newReader returns a copy of base with a report of its own, so that Ask returns only the findings about its request.
+func (a *Asker) newReader() *reader {
+	x := *a.base
+	x.report, x.found = &Report{Probes: []Probe{{Name: "ask", Outcome: OK}}}, map[string]*Finding{}
+	x.probe = &x.report.Probes[0]
+	return &x
 }
 
 // finishOf records findings about the last response, and returns the assembled answer; nil: there is none.

@@ -224,7 +224,7 @@ const maxArgs = 200_000
 // judgeArguments records findings about tool names and arguments that the model wrote.
 func (x *reader) judgeArguments(a *answer) {
 	for _, c := range a.calls() {
-		if !offered(a.req, c.Name) && c.Name != "" {
+		if !offered(a.req.Tools, c.Name) && c.Name != "" {
 			x.find("unknown-tool", c.Name)
 		}
 	}
@@ -260,6 +260,6 @@ func asksLess(req *lathe.Request, usual int) bool {
 	return req.Sampling.MaxTokens != nil && *req.Sampling.MaxTokens < usual
 }
 
-func offered(req *lathe.Request, name string) bool {
-	return slices.ContainsFunc(req.Tools, func(t *lathe.ToolSpec) bool { return t.Name == name })
+func offered(tools []*lathe.ToolSpec, name string) bool {
+	return slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return t.Name == name })
 }

@@ -160,12 +160,9 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // Run examines the model. Findings are no error. The error is a *[lathe.Error]: it wraps an *[UnreachableError] if the server does not
 // respond, or the error of ctx or of an invalid URL; the report is nil then. opts may be nil.
 func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
-	fail := func(code lathe.Code, err error) (*Report, error) {
-		return nil, code.Wrap("doctor", err)
-	}
 	r, err := newReader(t, opts)
 	if err != nil {
-		return fail(lathe.CodeInvalidConfig, err)
+		return nil, lathe.CodeInvalidConfig.Wrap("doctor", err)
 	}
 	defer r.leave()
 	x := &examiner{reader: r}
@@ -177,10 +174,10 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 		x.number, x.probes = i+1, len(list)
 		x.run(ctx, p)
 		if err := ctx.Err(); err != nil {
-			return fail(lathe.CodeCancelled, err)
+			return nil, lathe.CodeCancelled.Wrap("doctor", err)
 		}
 		if x.unreachable != nil {
-			return fail(lathe.CodeUpstream, &UnreachableError{Host: x.base.Scheme + "://" + x.base.Host, Err: x.unreachable, Mistake: x.mistake})
+			return nil, lathe.CodeUpstream.Wrap("doctor", &UnreachableError{Host: x.base.Scheme + "://" + x.base.Host, Err: x.unreachable, Mistake: x.mistake})
 		}
 	}
 	x.judgeText()

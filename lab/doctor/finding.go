@@ -51,7 +51,7 @@ type findings struct {
 	report *Report
 	found  map[string]*Finding // by id; Run copies them to the report
 	mends  []Setting           // settings that findings require
-	probe  *Probe              // current probe, an element of report.Probes; run, findInText and Asker.ask set it
+	probe  *Probe              // current probe, an element of report.Probes; run, findInText and Asker.newReader set it
 }
 
 // find adds a finding to the current probe. The details, if any, are appended to its observation; they may contain text of the server.

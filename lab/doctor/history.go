@@ -51,7 +51,7 @@ func probeHistory(ctx context.Context, x *examiner) {
 	case e.status == http.StatusOK:
 		x.sendQuestion(ctx, nil)
 		return
-	case e.status < 400 || e.status >= 500 || isTemporary(e.status) || e.status == http.StatusUnauthorized:
+	case !e.refused() || isTemporary(e.status) || e.status == http.StatusUnauthorized:
 		x.refusal(e, withoutTools, "history-refused")
 	default:
 		x.refusedWith = e.explain()

@@ -16,9 +16,7 @@ func (x *reader) judge(a *answer) {
 	if !a.role {
 		x.find("role-missing")
 	}
-	if len(a.pieces) > 0 || a.legacy {
-		x.nativeCalls = true
-	}
+	x.nativeCalls = x.nativeCalls || len(a.pieces) > 0 || a.legacy
 	if len(a.pieces) > 0 {
 		if !a.whole {
 			x.judgeIndexes(a)
@@ -30,17 +28,18 @@ func (x *reader) judge(a *answer) {
 	x.judgeArguments(a)
 	if !a.cut {
 		x.judgeFinish(a)
-		switch {
-		case a.whole:
-		case a.usageEarly > 1:
-			x.find("usage-every-chunk")
-		case a.usage == 0 && !x.noUsage:
-			x.find("usage-missing")
-		}
+	}
+	switch {
+	case a.cut || a.whole: // no usage is expected in chunks
+	case a.usageEarly > 1:
+		x.find("usage-every-chunk")
+	case a.usage == 0 && !x.noUsage:
+		x.find("usage-missing")
 	}
 	x.judgeAnswerText(a)
 }
 
+// judgeFinish records findings about the finish reason.
 func (x *reader) judgeFinish(a *answer) {
 	if len(a.finishes) > 1 {
 		x.find("finish-twice")
@@ -57,9 +56,11 @@ func (x *reader) judgeFinish(a *answer) {
 			x.find("finish-tool-calls")
 		}
 	case "length":
-		switch limit := a.req.Sampling.MaxTokens; {
+		limit := a.req.Sampling.MaxTokens
+		isBelowLimit := limit == nil || a.completion > 0 && a.completion < *limit
+		switch {
 		case asksLess(a.req, x.opts.MaxTokens): // the probe limits the answer on purpose
-		case limit == nil, a.completion > 0 && a.completion < *limit:
+		case isBelowLimit:
 			x.find("length")
 		default:
 			x.find("rambles")
@@ -119,8 +120,9 @@ func writesBare(model, text string, tools []*lathe.ToolSpec) bool {
 		return false
 	}
 	d, _ := dialect.Lookup("hermes")
-	with, _ := d.Read(slices.Values([]string{text}), &dialect.Options{Tools: tools, BareCalls: true})
-	without, _ := d.Read(slices.Values([]string{text}), &dialect.Options{Tools: tools})
+	pieces := slices.Values([]string{text})
+	with, _ := d.Read(pieces, &dialect.Options{Tools: tools, BareCalls: true})
+	without, _ := d.Read(pieces, &dialect.Options{Tools: tools})
 	return len(with.Calls()) == 1 && len(without.Calls()) == 0
 }
 
@@ -142,26 +144,24 @@ func thinksAloud(text string) (aloud, startsOpen bool) {
 func dialectsOf(text string, tools []*lathe.ToolSpec) []string {
 	var out []string
 	for _, name := range dialect.Names() {
-		d, ok := dialect.Lookup(name)
-		if !ok || name == "auto" {
-			continue
-		}
-		var c dialect.Collector
-		p := d.NewParser(&dialect.Options{Tools: tools})
-		c.AddAll(p.Append(nil, text))
-		rest, err := p.Flush(nil)
-		c.AddAll(rest)
-		m := c.Message()
-		calls := m.Calls()
-		good := err == nil && len(calls) > 0
-		for _, call := range calls {
-			good = good && call.ParseError == "" && slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return t.Name == call.Name })
-		}
-		if good {
+		if d, ok := dialect.Lookup(name); ok && name != "auto" && parsesCalls(d, text, tools) {
 			out = append(out, name)
 		}
 	}
 	return out
+}
+
+// parsesCalls reports whether a dialect finds calls in text, and all of them are complete calls of the tools.
+func parsesCalls(d *dialect.Dialect, text string, tools []*lathe.ToolSpec) bool {
+	var c dialect.Collector
+	p := d.NewParser(&dialect.Options{Tools: tools})
+	c.AddAll(p.Append(nil, text))
+	rest, err := p.Flush(nil)
+	c.AddAll(rest)
+	m := c.Message()
+	calls := m.Calls()
+	isWrong := func(call lathe.ToolCall) bool { return call.ParseError != "" || !offered(tools, call.Name) }
+	return err == nil && len(calls) > 0 && !slices.ContainsFunc(calls, isWrong)
 }
 
 // judgeText selects the dialect that the model writes, after all answers have been read: among the dialects that read the most answers it

@@ -91,11 +91,8 @@ func (x *examiner) answer(ctx context.Context, req *lathe.Request, stream bool, 
 	return nil
 }
 
-// The values of the parameter tools of refusal: whether the request had tools.
-const (
-	withoutTools = false
-	withTools    = true
-)
+// withoutTools is the value of the parameter tools of refusal for a request without tools.
+const withoutTools = false
 
 // refusal records the finding for a response that is not an answer.
 func (x *examiner) refusal(e *exchange, tools bool, refused string) {
@@ -219,7 +216,7 @@ func probeResult(ctx context.Context, x *examiner) {
 	}
 	m.Parts = append(m.Parts, call)
 	content := saved
-	if !offered(req, call.Name) || !whole(call.Arguments) {
+	if !offered(req.Tools, call.Name) || !whole(call.Arguments) {
 		content = `{"ok":false,"error":{"code":"invalid_arguments","message":"the call could not be read: make it again"}}`
 	}
 	WithResult(req, m, content)
@@ -229,7 +226,7 @@ func probeResult(ctx context.Context, x *examiner) {
 	}
 	calls := a.calls()
 	switch {
-	case len(calls) > 0 && offered(req, calls[0].Name) && calls[0].Arguments == call.Arguments && whole(call.Arguments):
+	case len(calls) > 0 && offered(req.Tools, calls[0].Name) && calls[0].Arguments == call.Arguments && whole(call.Arguments):
 		x.find("tool-loop", calls[0].Name)
 	case len(calls) == 0 && strings.TrimSpace(a.text.String()) == "":
 		x.find("empty-final")
@@ -264,12 +261,7 @@ const truncateAt = 16
 func probeTruncation(ctx context.Context, x *examiner) {
 	req := x.request(longPrompt, saveNote)
 	req.Sampling.MaxTokens = new(truncateAt)
-	e := x.post(ctx, req, streamed)
-	if e.status != http.StatusOK {
-		x.refusal(e, withTools, "max-tokens-refused")
-		return
-	}
-	a := x.read(e, req, streamed)
+	a := x.answer(ctx, req, streamed, "max-tokens-refused")
 	if a == nil || !a.ended() {
 		return
 	}

@@ -46,23 +46,17 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c 
 	over := make(chan error, 1)
 	go func() { over <- session.Wait() }()
 	select {
-	case err = <-over:
+	case err := <-over:
 		<-cs.gone
+		return conn.outcome(err)
 	case <-ctx.Done():
 		cs.cancel()
 		conn.end()
 		_ = session.Close() // an error means that it has already ended
-		_ = <-over          // it has ended because of ctx
+		<-over              // the session has ended because of ctx
 		<-cs.gone
 		return ctx.Err()
 	}
-	if werr := conn.broken(); werr != nil {
-		return werr
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
 }
 
 type lineTransport struct{ c *lines }
@@ -105,15 +99,12 @@ func newLines(in io.Reader, out io.Writer, limit int, drain time.Duration) *line
 func (c *lines) pump(in *jsonlines.Reader) {
 	for {
 		text, err := in.Next()
-		l := line{text: text}
-		switch {
-		case errors.Is(err, jsonlines.ErrTooLong):
-			l.long = true
-		case err != nil && len(bytes.TrimSpace(text)) == 0:
-			l.err = err
-		case len(bytes.TrimSpace(text)) == 0:
-			continue
-		default: // text after the last newline is a line, too; the next call returns the end of the input
+		l := line{text: text, long: errors.Is(err, jsonlines.ErrTooLong)}
+		if isBlank := len(bytes.TrimSpace(text)) == 0; isBlank && !l.long {
+			if err == nil {
+				continue
+			}
+			l.err = err // text after the last newline is a line, too: the next call returns the end of the input
 		}
 		select {
 		case c.in <- l:
@@ -319,10 +310,17 @@ func (c *lines) write(b []byte) error {
 	return c.err
 }
 
-func (c *lines) broken() error {
+// outcome returns the error of a session that ended with err: that of a write that failed, else err, unless it is the end of the input.
+func (c *lines) outcome(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err
+	switch {
+	case c.err != nil:
+		return c.err
+	case errors.Is(err, io.EOF):
+		return nil
+	}
+	return err
 }
 
 // end ends the connection: further reads return io.EOF.

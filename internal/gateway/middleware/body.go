@@ -83,15 +83,14 @@ func inflate(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, e
 		}
 		src = z
 	case encoding == "zstd":
-		window, rest := windowOf(src)
-		if reserve := limit.Reserve; reserve != nil {
+		window, whole := windowOf(src)
+		if reserve := limit.Reserve; reserve != nil { // the memory of the decoder counts, too
 			limit.Reserve = func(bytes int64) error { return reserve(window + bytes) }
 		}
 		if err := limit.reserve(0); err != nil {
 			return nil, err
 		}
-		src = rest
-		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
+		z, err := zstd.NewReader(whole, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, readError(err)
 		}
@@ -135,13 +134,13 @@ func ReadAll(src io.Reader, declared int64, limit BodyLimit) ([]byte, error) {
 	if err := limit.reserve(min(max(declared, 0), most)); err != nil {
 		return nil, err
 	}
-	first := min(max(declared, 511), most, maxAhead)
-	b := make([]byte, 0, first+1) // one more byte is needed to detect the end
+	ahead := min(max(declared, 511), most, maxAhead)
+	b := make([]byte, 0, ahead+1) // one more byte is needed to detect the end
 	for {
 		if len(b) == cap(b) {
 			size := int64(len(b))
-			room := min(maxGrowth*size, declared+1, most+1) // reserved above
-			if size > declared {
+			room := min(maxGrowth*size, declared+1, most+1) // the declared length is reserved
+			if size > declared {                            // more is reserved step by step, also without a declared length
 				room = min(3*size, most+1)
 				if err := limit.reserve(room); err != nil {
 					return nil, err

@@ -122,7 +122,8 @@ func (c *conn) renewCalls(held []workers.Ref) (cancelled []remote.Ref, err error
 	return c.opts.Queue.RenewCalls(c.ctx, c.id, refs, c.opts.Lease)
 }
 
-// unavailable logs that the store did not allow to do what with the worker, and returns the error that ends the connection with the status "try again later". The worker then reconnects.
+// unavailable logs that the store cannot be reached for what is to be done with the worker, such as "renew the calls of". It returns the error
+// that ends the connection with the status "try again later". The worker then reconnects.
 func (c *conn) unavailable(what string, err error) error {
 	c.opts.Log.Warn("cannot "+what+" a worker", "worker", c.id, "code", lathe.CodeOf(err))
 	return closing(websocket.StatusTryAgainLater, "the gateway cannot reach its store")

@@ -166,6 +166,69 @@ func Complete(t *testing.T, s Store, has Kinds) Kinds {
 
 func failed[T any](_ T, err error) error { return err }
 
+// checks has, for each kind of rows, a function that reads the rows which [Complete] has written (for Gone: [Write]). It returns what it has read,
+// and whether that is what was written.
+var checks = map[Kind]func(ctx context.Context, s Store) (got any, ok bool, err error){
+	Signals: func(ctx context.Context, s Store) (any, bool, error) {
+		signals, err := s.Signals(ctx, "run_signaled")
+		return signals, len(signals) == 1 && signals[0].Kind == store.SignalCancel && sameJSON(signals[0].Body, `{"by":"ann"}`), err
+	},
+	Calls: checkCalls,
+	Gone: func(ctx context.Context, s Store) (any, bool, error) {
+		var gone *store.GoneError
+		_, err := read(ctx, s, "run_gone")
+		return err, errors.As(err, &gone) && gone.Principal == "ann" && !gone.Time.IsZero(), nil
+	},
+	Requests: func(ctx context.Context, s Store) (any, bool, error) {
+		r, err := s.FindRequest(ctx, Digest)
+		return r, r.RunID == "run_finished" && !r.Delivered, err
+	},
+	Secrets: func(ctx context.Context, s Store) (any, bool, error) {
+		secret, err := s.SharedSecret(ctx, "one", []byte("another"))
+		return secret, string(secret) == "a shared secret", err
+	},
+	Values: func(ctx context.Context, s Store) (any, bool, error) {
+		values, err := s.Values(ctx, "tool/")
+		return values, len(values) == 1 && string(values["tool/act"]) == "disabled", err
+	},
+	Ledger: func(ctx context.Context, s Store) (any, bool, error) {
+		balances, err := s.Balances(ctx, []store.Account{{Kind: "key", Name: "ann", Period: day}})
+		if err != nil {
+			return nil, false, err
+		}
+		b := balances[0]
+		return b, b.SpentNanos == 500 && b.SpentTokens == 100 && b.ReservedNanos == 700 && b.ReservedTokens == 150, nil
+	},
+	Messages: checkMessages,
+}
+
+func checkCalls(ctx context.Context, s Store) (got any, ok bool, err error) {
+	c, err := s.FindCall(ctx, "key_1")
+	if err != nil {
+		return nil, false, err
+	}
+	workers, err := s.Workers(ctx)
+	if err != nil || len(workers) != 1 {
+		return workers, false, err
+	}
+	callOK := c.State == remote.Queued && c.Effect == lathe.Writes && sameJSON(c.Arguments, `{"to":"ann"}`) && c.Left > 0
+	w := workers[0]
+	return c, callOK && w.ID == "worker_1" && w.Pool == "mail" && w.Tools[0].Name == "act", nil
+}
+
+func checkMessages(ctx context.Context, s Store) (got any, ok bool, err error) {
+	for id, want := range map[string][]lathe.Message{"run_short": conversation[:1], "run_long": conversation} {
+		events, err := read(ctx, s, id)
+		if err != nil {
+			return nil, false, err
+		}
+		if !reflect.DeepEqual(events[0].Data.(*event.RunStarted).Messages, want) {
+			return events, false, nil
+		}
+	}
+	return nil, true, nil
+}
+
 // Check checks the runs of a migrated database, and its rows of the kinds in has.
 func Check(t *testing.T, s Store, has Kinds) {
 	t.Helper()
@@ -185,52 +248,12 @@ func Check(t *testing.T, s Store, has Kinds) {
 	if calls, _, err := s.ModelCalls(ctx, &store.RunFilter{RunID: "run_finished"}); err != nil || len(calls) != 2 || calls[0].Status != "success" {
 		t.Errorf("model calls %+v, %v", calls, err)
 	}
-	type check func() (got any, ok bool, err error)
-	for kind, check := range map[Kind]check{
-		Signals: func() (any, bool, error) {
-			signals, err := s.Signals(ctx, "run_signaled")
-			return signals, len(signals) == 1 && signals[0].Kind == store.SignalCancel && sameJSON(signals[0].Body, `{"by":"ann"}`), err
-		},
-		Calls: func() (any, bool, error) {
-			c, err := s.FindCall(ctx, "key_1")
-			workers, failed := s.Workers(ctx)
-			return c, failed == nil && err == nil && c.State == remote.Queued && c.Effect == lathe.Writes && sameJSON(c.Arguments, `{"to":"ann"}`) && c.Left > 0 &&
-				len(workers) == 1 && workers[0].ID == "worker_1" && workers[0].Pool == "mail" && workers[0].Tools[0].Name == "act", errors.Join(err, failed)
-		},
-		Gone: func() (any, bool, error) {
-			var gone *store.GoneError
-			_, err := read(ctx, s, "run_gone")
-			return err, errors.As(err, &gone) && gone.Principal == "ann" && !gone.Time.IsZero(), nil
-		},
-		Requests: func() (any, bool, error) {
-			r, err := s.FindRequest(ctx, Digest)
-			return r, r.RunID == "run_finished" && !r.Delivered, err
-		},
-		Secrets: func() (any, bool, error) {
-			secret, err := s.SharedSecret(ctx, "one", []byte("another"))
-			return secret, string(secret) == "a shared secret", err
-		},
-		Values: func() (any, bool, error) {
-			values, err := s.Values(ctx, "tool/")
-			return values, len(values) == 1 && string(values["tool/act"]) == "disabled", err
-		},
-		Ledger: func() (any, bool, error) {
-			balances, err := s.Balances(ctx, []store.Account{{Kind: "key", Name: "ann", Period: day}})
-			return balances, err == nil && balances[0].SpentNanos == 500 && balances[0].SpentTokens == 100 && balances[0].ReservedNanos == 700 && balances[0].ReservedTokens == 150, err
-		},
-		Messages: func() (any, bool, error) {
-			short, err := read(ctx, s, "run_short")
-			long, failed := read(ctx, s, "run_long")
-			if err = errors.Join(err, failed); err != nil {
-				return nil, false, err
-			}
-			return long, reflect.DeepEqual(short[0].Data.(*event.RunStarted).Messages, conversation[:1]) && reflect.DeepEqual(long[0].Data.(*event.RunStarted).Messages, conversation), nil
-		},
-	} {
-		if has[kind] {
-			if got, ok, err := check(); !ok || err != nil {
-				t.Errorf("rows of kind %d: %+v, %v", kind, got, err)
-			}
+	for kind, check := range checks {
+		if !has[kind] {
+			continue
+		}
+		if got, ok, err := check(ctx, s); !ok || err != nil {
+			t.Errorf("rows of kind %d: %+v, %v", kind, got, err)
 		}
 	}
 	if _, err := read(ctx, s, "run_gone"); lathe.CodeOf(err) != lathe.CodeNotFound {

@@ -75,7 +75,10 @@ func hostile(build func(m *Module) int) []byte {
 	m.Func("malloc", T{I32}, T{I32}, 0, Const(1024))
 	f := build(m)
 	m.Export("run", 0, f)
-	m.Func("tool", T{I32, I32, I32, I32}, T{I32}, 0, Call(f), Get(3), Const(2), Store(0), Get(2), Const(0x7d7b), Store(0), Const(0)) // {}
+	const emptyObject = 0x7d7b // the bytes of {}
+	writeLength := Get(3) + Const(2) + Store(0)
+	writeOutput := Get(2) + Const(emptyObject) + Store(0)
+	m.Func("tool", T{I32, I32, I32, I32}, T{I32}, 0, Call(f), writeLength, writeOutput, Const(0))
 	return m.Bytes()
 }
 
@@ -92,12 +95,18 @@ func (m *Module) doubling(n int, code string) int {
 	return first
 }
 
-// endless adds a function with 2^50 calls.
-func endless(m *Module) int { return m.doubling(50, "") }
+// endlessDepth is the number of functions with which doubling does not end within a test, and codeDepth that for functions with code.
+const (
+	endlessDepth = 50
+	codeDepth    = 40
+)
+
+// endless adds a function that makes 2^50 calls.
+func endless(m *Module) int { return m.doubling(endlessDepth, "") }
 
 // often returns a builder of a function that runs code 2^39 times.
 func often(code string) func(m *Module) int {
-	return func(m *Module) int { return m.doubling(40, code) }
+	return func(m *Module) int { return m.doubling(codeDepth, code) }
 }
 
 // once returns a builder of a function that runs code once.
@@ -130,12 +139,11 @@ func endlessMalloc() []byte {
 
 // callsByTable is endless, with calls through a table.
 func callsByTable(m *Module) int {
-	const n = 50
-	m.Table("", n, n)
+	m.Table("", endlessDepth, endlessDepth)
 	var funcs []int
-	for i := range n {
+	for i := range endlessDepth {
 		next := ""
-		if i+1 < n {
+		if i+1 < endlessDepth {
 			next = strings.Repeat(Const(int32(i+1))+m.CallTable(nil, nil), 2)
 		}
 		funcs = append(funcs, m.Func("", nil, nil, 0, next))
@@ -153,9 +161,9 @@ func callsWithValues(m *Module) int {
 		all += Get(i)
 	}
 	f := m.nextFunc()
-	for i := range 50 {
+	for i := range endlessDepth {
 		next := ""
-		if i < 49 {
+		if i+1 < endlessDepth {
 			next = strings.Repeat(Call(f+i+1), 2)
 		}
 		m.Func("", values, values, 0, all, next)
@@ -186,25 +194,30 @@ func recursionWithResults(m *Module) int {
 func recursionWithValues(m *Module) int {
 	const n = 5_000
 	f := m.nextFunc()
-	m.Func("", T{I32}, nil, 1, Get(0), If(Get(0), Call(f), Return), strings.Repeat(Get(0)+Const(7)+Mul, n)+Call(f+1)+strings.Repeat(Set(1)+Const(0)+Get(1)+Store(0), n))
-	m.Func("", nil, nil, 0)
+	recurse := If(Get(0), Call(f), Return)
+	pushValues := strings.Repeat(Get(0)+Const(7)+Mul, n)
+	storeValues := strings.Repeat(Set(1)+Const(0)+Get(1)+Store(0), n)
+	m.Func("", T{I32}, nil, 1, Get(0), recurse, pushValues, Call(f+1), storeValues)
+	m.Func("", nil, nil, 0) // f+1: the values are live across a call of it
 	return m.Func("", nil, nil, 0, Const(1), Call(f))
 }
 
-// recursionInBlocks has blocks of which each assigns another value to each local.
+// recursionInBlocks has nested blocks: after each of them all locals are used, which have other values if the code leaves the block early.
 func recursionInBlocks(m *Module) int {
 	const n = 60
 	f := m.nextFunc()
-	code, use := "", ""
+	recurse := If(Get(0), Call(f), Return)
+	assign, use := "", ""
 	for i := range n {
-		code += Get(0) + Const(int32(i)) + Mul + Set(1+i)
+		assign += Get(0) + Const(int32(i)) + Mul + Set(1+i)
 		use += Const(0) + Get(1+i) + Store(4*i)
 	}
+	blocks := assign
 	for range n {
-		code = Block(Get(0), BrIf(0), code) + Call(f+1) + use
+		blocks = Block(Get(0), BrIf(0), blocks) + Call(f+1) + use
 	}
-	m.Func("", T{I32}, nil, n, Get(0), If(Get(0), Call(f), Return), code)
-	m.Func("", nil, nil, 0)
+	m.Func("", T{I32}, nil, n, Get(0), recurse, blocks)
+	m.Func("", nil, nil, 0) // f+1
 	return m.Func("", nil, nil, 0, Const(1), Call(f))
 }
 
@@ -214,12 +227,12 @@ func recursionReturning(m *Module) int {
 	again := Get(0) + Const(1) + Sub + Call(f) + strings.Repeat(Load(4), 300)
 	m.Func("", T{I32}, T{I32}, 0, Get(0), ifThen+"\x7f", again, orElse, Const(0), end) // 7f: the result is an i32
 	g := m.Func("", nil, nil, 0, Const(60_000), Call(f), Drop)
-	return m.doubling(40, Call(g))
+	return m.doubling(codeDepth, Call(g))
 }
 
 func initMemory(m *Module) int {
 	m.Passive(strings.Repeat("x", page))
-	return m.doubling(40, strings.Repeat(Const(0)+Const(0)+Const(page)+initData, 100))
+	return m.doubling(codeDepth, strings.Repeat(Const(0)+Const(0)+Const(page)+initData, 100))
 }
 
 func fillTables(m *Module) int {
@@ -228,15 +241,15 @@ func fillTables(m *Module) int {
 	m.Table("", n, n)
 	fill := Const(0) + nullFunc + Const(n) + tableFill
 	copies := Const(0) + Const(0) + Const(n) + tableCopy
-	return m.doubling(40, strings.Repeat(fill+copies, 100))
+	return m.doubling(codeDepth, strings.Repeat(fill+copies, 100))
 }
 
 func growTable(m *Module) int {
 	m.Table("", 0, -1)
-	return m.doubling(40, strings.Repeat(nullFunc+Const(1)+tableGrow+Drop, 100))
+	return m.doubling(codeDepth, strings.Repeat(nullFunc+Const(1)+tableGrow+Drop, 100))
 }
 
 func growMemory(m *Module) int {
-	m.memory = []string{size(1, -1)}
-	return m.doubling(40, strings.Repeat(Const(0)+MemoryGrow+Drop+Const(1)+MemoryGrow+Drop, 100))
+	m.memory = []string{size(1, -1)} // in place of that of hostile
+	return m.doubling(codeDepth, strings.Repeat(Const(0)+MemoryGrow+Drop+Const(1)+MemoryGrow+Drop, 100))
 }

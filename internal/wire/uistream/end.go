@@ -62,10 +62,9 @@ func finishOf(r lathe.Reason) string {
 		return finishFilter
 	case lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded:
 		return finishOther
-	case lathe.ReasonNoToolCalls, lathe.ReasonInvalidAnswer, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonUpstreamError, lathe.ReasonGuestFault, lathe.ReasonBudgetExhausted,
-		lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal:
+	default: // the run failed, was cancelled or broke off
+		return finishError
 	}
-	return finishError
 }
 
 // failureText returns the text that users see for a failed run. It is fixed, because error texts of model servers are meant for the
@@ -105,8 +104,11 @@ func (e *Encoder) AppendFailure(dst []byte, code lathe.Code, text string) []byte
 	})
 }
 
-// maxName bounds the names of tools in a stream, as the limits of requests do.
-const maxName = 64
+// maxName bounds the names of tools in a stream, as the limits of requests do. They consist of nameCharacters.
+const (
+	maxName        = 64
+	nameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+)
 
 // shownName returns the registered name of a tool, otherwise the model's name for it if that is valid, otherwise `unknown`.
 func shownName(registered, raw string) string {
@@ -114,9 +116,7 @@ func shownName(registered, raw string) string {
 		return registered
 	}
 	raw = strings.TrimSpace(raw)
-	if raw == "" || len(raw) > maxName || strings.ContainsFunc(raw, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.'
-	}) {
+	if raw == "" || len(raw) > maxName || strings.Trim(raw, nameCharacters) != "" {
 		return "unknown"
 	}
 	return raw

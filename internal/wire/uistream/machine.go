@@ -245,7 +245,7 @@ func (e *Encoder) remainder(m *lathe.Message) {
 				e.closeBlock()
 				e.w.file(mediaType(&p), url)
 			}
-		case lathe.ToolCall, lathe.ToolResult, lathe.Opaque: // calls have their own events
+		default: // calls have their own events
 		}
 		if k == noBlock || complete {
 			continue

@@ -1,6 +1,7 @@
 package uistream
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -42,9 +43,13 @@ func (p *parser) assistant(o wire.Object, content string) {
 				t.addPart(lathe.Reasoning{Text: s})
 			}
 		case typ == "tool-call":
-			answered = p.modelCall(part).result != nil || answered
+			if p.modelCall(part).result != nil {
+				answered = true
+			}
 		case typ == "dynamic-tool" || strings.HasPrefix(typ, "tool-") && typ != "tool-result":
-			answered = p.toolPart(typ, part.Object).result != nil || answered
+			if p.toolPart(typ, part.Object).result != nil {
+				answered = true
+			}
 		case typ == "file" || ignored(typ): // parts that are not sent to a model: files of an answer, and parts for the page only
 		default:
 			part.Fail("type", "A part of an assistant message is text, reasoning, a tool or a file.")
@@ -158,14 +163,14 @@ func failed(s string) *lathe.ToolResult {
 	r := &lathe.ToolResult{IsError: true, Code: lathe.CodeExecutionFailed}
 	if isObject(s) {
 		if code := rawjson.At([]byte(s), "error", "code"); rawjson.Kind(code) == '"' {
-			if c := lathe.Code(rawjson.Text(code)); known[c] {
+			if c := lathe.Code(rawjson.Text(code)); slices.Contains(known, c) {
 				r.Code = c
 			}
 			r.Content = s
 			return r
 		}
 	}
-	if code, message, ok := strings.Cut(s, ": "); ok && known[lathe.Code(code)] {
+	if code, message, ok := strings.Cut(s, ": "); ok && slices.Contains(known, lathe.Code(code)) {
 		r.Code, r.Content = lathe.Code(code), plainError(code, message)
 		return r
 	}
@@ -174,25 +179,19 @@ func failed(s string) *lathe.ToolResult {
 }
 
 // known are the error codes that a result of a call may have.
-var known = map[lathe.Code]bool{
-	lathe.CodePayloadTooLarge: true, lathe.CodePayloadParseError: true, lathe.CodeInvalidJSON: true, lathe.CodeArgumentsTooLarge: true,
-	lathe.CodeInvalidArguments: true, lathe.CodeUnknownTool: true, lathe.CodePolicyDenied: true, lathe.CodeApprovalDenied: true,
-	lathe.CodeApprovalExpired: true, lathe.CodeExecutionFailed: true, lathe.CodeUnavailable: true, lathe.CodeTimeout: true,
-	lathe.CodeCancelled: true, lathe.CodeInterrupted: true, lathe.CodeRateLimited: true, lathe.CodeOutputTooLarge: true,
-	lathe.CodeInvalidOutput: true, lathe.CodeRedactionFailed: true, lathe.CodeToolCallLimit: true, lathe.CodeMaxDepth: true,
-	lathe.CodeTooManyCalls: true, lathe.CodeIncompleteCall: true,
+var known = []lathe.Code{
+	lathe.CodePayloadTooLarge, lathe.CodePayloadParseError, lathe.CodeInvalidJSON, lathe.CodeArgumentsTooLarge,
+	lathe.CodeInvalidArguments, lathe.CodeUnknownTool, lathe.CodePolicyDenied, lathe.CodeApprovalDenied,
+	lathe.CodeApprovalExpired, lathe.CodeExecutionFailed, lathe.CodeUnavailable, lathe.CodeTimeout,
+	lathe.CodeCancelled, lathe.CodeInterrupted, lathe.CodeRateLimited, lathe.CodeOutputTooLarge,
+	lathe.CodeInvalidOutput, lathe.CodeRedactionFailed, lathe.CodeToolCallLimit, lathe.CodeMaxDepth,
+	lathe.CodeTooManyCalls, lathe.CodeIncompleteCall,
 }
 
 // modelCall adds a call in the form of models' messages, with its result if the part has one, as those of assistant-ui do.
 func (p *parser) modelCall(of part) *readCall {
 	c := p.callHead(of.Object, "toolCallId", of.OptString("toolName"))
-	input := "args"
-	for _, name := range []string{"input", "argsText"} {
-		if of.Get(input) == nil {
-			input = name
-		}
-	}
-	c.call.Arguments = p.limits.arguments(of.Object, input)
+	c.call.Arguments = p.limits.arguments(of.Object, present(of.Object, "args", "input", "argsText"))
 	if rawjson.At(of.raw, "result") != nil {
 		c.result, c.own = p.modelResult(of), true
 	}
@@ -200,19 +199,30 @@ func (p *parser) modelCall(of part) *readCall {
 	return c
 }
 
-// modelResult parses the result of a call in one of its forms.
-func (p *parser) modelResult(of part) *lathe.ToolResult {
-	o, name := of.Object, "result"
-	isError := string(o.Get("isError")) == "true"
-	if rawjson.At(of.raw, name) == nil {
-		name = "output"
-		if v := o.Get(name); rawjson.At(v, "value") != nil && rawjson.At(v, "type") != nil {
-			typ := rawjson.TextAt(v, "type")
-			isError = isError || strings.HasPrefix(typ, "error") || typ == "execution-denied"
-			o, name = o.Object(name, names), "value"
+// present returns the first of the names of which o has a member; if there is none, the last name.
+func present(o wire.Object, names ...string) (name string) {
+	for _, name = range names {
+		if o.Get(name) != nil {
+			break
 		}
 	}
-	return resultOf(p.limits.output(o, name), isError)
+	return name
+}
+
+// modelResult parses the result of a call in one of its forms: a member result, a member output, or {type, value} in a member output.
+func (p *parser) modelResult(of part) *lathe.ToolResult {
+	o := of.Object
+	isError := string(o.Get("isError")) == "true"
+	if rawjson.At(of.raw, "result") != nil {
+		return resultOf(p.limits.output(o, "result"), isError)
+	}
+	v := o.Get("output")
+	if rawjson.At(v, "value") == nil || rawjson.At(v, "type") == nil {
+		return resultOf(p.limits.output(o, "output"), isError)
+	}
+	typ := rawjson.TextAt(v, "type")
+	isError = isError || strings.HasPrefix(typ, "error") || typ == "execution-denied"
+	return resultOf(p.limits.output(o.Object("output", names), "value"), isError)
 }
 
 // resultOf returns a result with content or, if isError is set, with the failure whose text is content.

@@ -26,10 +26,7 @@ func (p *parser) message(o wire.Object) {
 	if o.Get("id") != nil {
 		p.limits.identifier(o, "id")
 	}
-	content := "parts"
-	if o.Get(content) == nil {
-		content = "content"
-	}
+	content := present(o, "parts", "content")
 	switch role := lathe.Role(o.OptString("role")); role {
 	case lathe.RoleSystem, lathe.RoleDeveloper:
 		p.spoken(role, o, content, "max_answer_text", p.limits.MaxAnswerText)

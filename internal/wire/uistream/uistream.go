@@ -59,9 +59,9 @@ func (p Protocol) Headers() [][2]string {
 		return [][2]string{{"Content-Type", "text/plain; charset=utf-8"}, cache, proxy, {"X-Vercel-Ai-Data-Stream", "v1"}}
 	case UIMessages, UIMessagesV5:
 		return [][2]string{plain, cache, proxy, {"X-Vercel-Ai-Ui-Message-Stream", "v1"}}
-	case AssistantTransport, AGUI:
+	default:
+		return [][2]string{plain, cache, proxy}
 	}
-	return [][2]string{plain, cache, proxy}
 }
 
 // AppendKeepAlive appends a frame without content that keeps a connection alive.
