@@ -128,28 +128,40 @@ func find(list []any, element string) int {
 
 // set sets the value at a path in a tree of maps and lists. Absent deletes it.
 func set(tree map[string]any, path []string, value any) error {
-	key := path[0]
-	if len(path) == 1 {
+	switch key := path[0]; {
+	case len(path) > 1 && selectsInList(path[1:]):
+		return setInList(tree, path, value)
+	case len(path) > 1:
+		return setInObject(tree, path, value)
+	case value == Absent:
+		delete(tree, key)
+	default:
 		tree[key] = value
-		if value == Absent {
-			delete(tree, key)
-		}
+	}
+	return nil
+}
+
+// setInObject does the work of set for a path whose first element is the key of an object. It creates the object, unless value is Absent.
+func setInObject(tree map[string]any, path []string, value any) error {
+	key := path[0]
+	object, ok := tree[key].(map[string]any)
+	switch {
+	case ok: // the object exists
+	case tree[key] != nil:
+		return notThere(key, "object")
+	case value == Absent:
 		return nil
+	default:
+		object = map[string]any{}
+		tree[key] = object
 	}
-	if !selectsInList(path[1:]) {
-		next, ok := tree[key].(map[string]any)
-		if !ok {
-			if tree[key] != nil {
-				return notThere(key, "object")
-			}
-			if value == Absent {
-				return nil
-			}
-			next = map[string]any{}
-			tree[key] = next
-		}
-		return set(next, path[1:], value)
-	}
+	return set(object, path[1:], value)
+}
+
+// setInList does the work of set for a path whose first element is the key of a list and whose second selects an object in it. It creates
+// the list and the object if they do not exist.
+func setInList(tree map[string]any, path []string, value any) error {
+	key := path[0]
 	list, ok := tree[key].([]any)
 	if !ok && tree[key] != nil {
 		return notThere(key, "list")
