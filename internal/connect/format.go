@@ -128,34 +128,25 @@ func find(list []any, element string) int {
 
 // set sets the value at a path in a tree of maps and lists. Absent deletes it.
 func set(tree map[string]any, path []string, value any) error {
-	switch key := path[0]; {
-	case len(path) > 1 && selectsInList(path[1:]):
-		return setInList(tree, path, value)
-	case len(path) > 1:
-		return setInObject(tree, path, value)
-	case value == Absent:
-		delete(tree, key)
-	default:
-		tree[key] = value
-	}
-	return nil
-}
-
-// setInObject does the work of set for a path whose first element is the key of an object. It creates the object, unless value is Absent.
-func setInObject(tree map[string]any, path []string, value any) error {
-	key := path[0]
-	object, ok := tree[key].(map[string]any)
+	key, isLast := path[0], len(path) == 1
+	object, isObject := tree[key].(map[string]any)
 	switch {
-	case ok: // the object exists
+	case isLast && value == Absent:
+		delete(tree, key)
+	case isLast:
+		tree[key] = value
+	case selectsInList(path[1:]):
+		return setInList(tree, path, value)
+	case isObject:
+		return set(object, path[1:], value)
 	case tree[key] != nil:
 		return notThere(key, "object")
-	case value == Absent:
-		return nil
-	default:
+	case value != Absent:
 		object = map[string]any{}
 		tree[key] = object
+		return set(object, path[1:], value)
 	}
-	return set(object, path[1:], value)
+	return nil
 }
 
 // setInList does the work of set for a path whose first element is the key of a list and whose second selects an object in it. It creates
