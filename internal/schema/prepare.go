@@ -18,8 +18,9 @@ type metadata struct {
 }
 
 // prepare walks a compiled schema once and returns all its parts, together with the result of anchored if a part has a $dynamicRef. It
-// changes each part: it removes format, which is an annotation in both drafts, and calls dropSiblings, separate and checkNames. The set of
-// valid values does not change.
+// changes each part: it calls dropSiblings and separate, removes format, which is an annotation in both drafts, and replaces propertyNames by
+// a check that reports the correct location, because the library overwrites the memory of that location later. The set of valid values does
+// not change.
 func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
 	meta := &metadata{byLocation: map[string]*jsonschema.Schema{}, declared: map[string]bool{}}
 	seen := map[*jsonschema.Schema]bool{}
@@ -47,7 +48,10 @@ func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*me
 			seen[only] = true
 			all = append(all, only)
 		}
-		checkNames(s)
+		if s.PropertyNames != nil {
+			s.Extensions = append(s.Extensions, propertyNames{s.PropertyNames})
+			s.PropertyNames = nil
+		}
 	}
 	return meta, all
 }
@@ -58,15 +62,6 @@ func dropSiblings(s *jsonschema.Schema) {
 		ref := s.Ref
 		*s = *blank(s)
 		s.Ref = ref
-	}
-}
-
-// checkNames replaces propertyNames by a check that reports the correct location, because the library overwrites the memory of that
-// location later.
-func checkNames(s *jsonschema.Schema) {
-	if s.PropertyNames != nil {
-		s.Extensions = append(s.Extensions, propertyNames{s.PropertyNames})
-		s.PropertyNames = nil
 	}
 }
 

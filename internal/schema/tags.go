@@ -20,32 +20,32 @@ import (
 // A word is a keyword of JSON Schema in the tag jsonschema of a field.
 type word struct {
 	on    string // the type of the values that it restricts: "string", "number" or "array"; "": all
-	items bool   // on an array it restricts the items
+	whole bool   // on an array it concerns the array; else its items
 	many  bool   // it may occur more than once
 }
 
 // words are the words of tags by name. The table is read-only.
 var words = map[string]word{
-	"title":       {},
-	"description": {},
-	"default":     {many: true},
-	"example":     {items: true, many: true},
-	"enum":        {items: true, many: true},
+	"title":       {whole: true},
+	"description": {whole: true},
+	"default":     {whole: true, many: true},
+	"example":     {many: true},
+	"enum":        {many: true},
 
-	"minLength": {on: "string", items: true},
-	"maxLength": {on: "string", items: true},
-	"pattern":   {on: "string", items: true},
-	"format":    {on: "string", items: true},
+	"minLength": {on: "string"},
+	"maxLength": {on: "string"},
+	"pattern":   {on: "string"},
+	"format":    {on: "string"},
 
-	"minimum":          {on: "number", items: true},
-	"maximum":          {on: "number", items: true},
-	"exclusiveMinimum": {on: "number", items: true},
-	"exclusiveMaximum": {on: "number", items: true},
-	"multipleOf":       {on: "number", items: true},
+	"minimum":          {on: "number"},
+	"maximum":          {on: "number"},
+	"exclusiveMinimum": {on: "number"},
+	"exclusiveMaximum": {on: "number"},
+	"multipleOf":       {on: "number"},
 
-	"minItems":    {on: "array"},
-	"maxItems":    {on: "array"},
-	"uniqueItems": {on: "array"},
+	"minItems":    {on: "array", whole: true},
+	"maxItems":    {on: "array", whole: true},
+	"uniqueItems": {on: "array", whole: true},
 }
 
 // fieldOf returns a pointer to the field of the schema that a word sets.
@@ -162,7 +162,7 @@ func applyWord(s *jsonschema.Schema, element string, seen map[string]bool) error
 	case name == "description" && s.Description != "":
 		return errors.New("description and the tag jsonschema_description are two descriptions: remove one")
 	}
-	if w.items && s.Type == "array" {
+	if !w.whole && s.Type == "array" {
 		s = s.Items
 	}
 	isOther := s.Type != w.on && (s.Type != "integer" || w.on != "number") // an integer is a number
