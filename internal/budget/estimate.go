@@ -59,7 +59,7 @@ func (a *asked) take(m member) {
 	switch name := m.name; {
 	case wireLimits.Has(name), otherLimits.Has(name):
 		a.output = max(a.output, a.number(m, 1))
-		isNull := m.text() == "null"
+		isNull := strings.TrimSpace(string(m.value)) == "null"
 		a.open = a.open || isNull
 		if isNull && !m.configured && otherLimits.Has(name) {
 			a.unbounded = name
@@ -95,14 +95,11 @@ func (a *asked) takeThinking(m member) {
 	}
 }
 
-// text returns the JSON of the value.
-func (m *member) text() string { return strings.TrimSpace(string(m.value)) }
-
 // number returns the value of a limit, rounded up to a whole number. It returns 0 for null, which means that the member is absent, and for
 // a value that is not a number of at least least. In the configuration such a value means the limit of the server, and open is set. In a
 // request servers treat it as no limit: unbounded is set, and the request is refused.
 func (a *asked) number(m member, least float64) int64 {
-	text := m.text()
+	text := strings.TrimSpace(string(m.value))
 	if text == "null" {
 		return 0
 	}
