@@ -130,10 +130,10 @@ func (w *Writer) closeText() {
 	if w.open == 0 {
 		return
 	}
-	text, thought, signature := w.text.String(), w.open == lathe.DeltaReasoning, w.signed
+	part := textValue(w.text.String(), w.open == lathe.DeltaReasoning, w.signed)
 	w.open, w.signed = 0, ""
 	w.text.Reset()
-	w.appendWhole(textValue(text, thought, signature))
+	w.appendWhole(part)
 }
 
 // addText appends a piece of text or of a thought. In an answer that is not streamed, pieces of one kind are joined.
