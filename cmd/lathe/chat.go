@@ -142,24 +142,17 @@ func (c *chat) useScreen(view *screen) lathe.Approver {
 	if !c.interactive {
 		return nil
 	}
-	c.person = newTerminalApprover(&answerKeys{c.cmd.Context(), c.typed, nil}, view)
+	c.person = newTerminalApprover(answerKeys{&keyReader{c.typed, c.cmd.Context()}}, view)
 	return c.person
 }
 
 // answerKeys reads input while an answer is shown. Each question takes the input over from earlier readers.
-type answerKeys struct {
-	ctx  context.Context //nolint:containedctx // io.Reader has none
-	keys *keys
-	r    *keyReader // nil until the first read
-}
+type answerKeys struct{ *keyReader }
 
 // Read implements io.Reader.
-func (a *answerKeys) Read(p []byte) (int, error) {
-	if a.r == nil {
-		a.r = &keyReader{a.keys, a.ctx}
-	}
-	a.keys.take(a.r)
-	return a.r.Read(p[:1]) // input after the end of a line is for the prompt
+func (a answerKeys) Read(p []byte) (int, error) {
+	a.keys.take(a.keyReader)
+	return a.keyReader.Read(p[:1]) // input after the end of a line is for the prompt
 }
 
 func (c *chat) say(format string, args ...any) { c.view.ask(fmt.Sprintf(format, args...)) }

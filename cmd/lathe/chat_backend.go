@@ -64,10 +64,11 @@ type localChat struct {
 func (l *localChat) close(ctx context.Context) error { return l.session.Close(ctx) }
 
 func (l *localChat) model() string {
-	if e := l.session.entry; e.Name == commandLineModel {
+	e := l.session.entry
+	if e.Name == commandLineModel {
 		return e.Model
 	}
-	return l.session.entry.Name
+	return e.Name
 }
 
 func (l *localChat) models(context.Context) ([]string, error) {
@@ -218,7 +219,7 @@ func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) (
 		switch {
 		case w.finished != nil:
 			return w.conversation(), d.flags.ended(ctx, &event.Result{Reason: w.finished.Reason}, w.failure(), d.out.view)
-		case d.approver == nil:
+		case d.approver == nil: // the run is suspended, and no user can be asked
 			return w.conversation(), fmt.Errorf("the run waits for an approval: lathe runs show %s%s", run.RunID, d.client.flag)
 		}
 		if err := d.decide(ctx, run.RunID); err != nil {
@@ -245,21 +246,8 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 		if call.State != "awaiting_approval" {
 			continue
 		}
-		answer, err := d.approver.Approve(ctx, call.request())
-		if err != nil {
+		if err := d.decideCall(ctx, run, &call); err != nil {
 			return err
-		}
-		if answer.Arguments != nil {
-			if err := d.client.checkEdited(ctx, call.Tool, answer.Arguments); err != nil {
-				return err
-			}
-		}
-		var problem *daemonProblem
-		if err := d.client.decide(ctx, runID, &call, decisionOf(&answer, "")); err != nil {
-			if !errors.As(err, &problem) && run.Status == "parked" {
-				return err
-			}
-			d.out.view.note(err.Error()) // another approver was faster
 		}
 		answered = true
 	}
@@ -267,6 +255,28 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 		return fmt.Errorf("the run waits for %s: lathe runs show %s%s", cmp.Or(string(run.Reason), "input"), runID, d.client.flag)
 	}
 	return nil
+}
+
+// decideCall asks the user about one pending call of a run, and sends the decision. If the decision fails with a *daemonProblem, or if the run
+// was not suspended, the error is shown and not returned: the events that follow tell what became of the call.
+func (d *daemonChat) decideCall(ctx context.Context, run *runDetail, call *openCallView) error {
+	answer, err := d.approver.Approve(ctx, call.request())
+	if err != nil {
+		return err
+	}
+	if answer.Arguments != nil {
+		if err := d.client.checkEdited(ctx, call.Tool, answer.Arguments); err != nil {
+			return err
+		}
+	}
+	err = d.client.decide(ctx, run.RunID, call, decisionOf(&answer, ""))
+	var problem *daemonProblem
+	isTolerated := errors.As(err, &problem) || run.Status != "parked"
+	if err != nil && isTolerated {
+		d.out.view.note(err.Error())
+		return nil
+	}
+	return err
 }
 
 // request returns the request for the approval of a pending call.
@@ -327,9 +337,7 @@ func (w *watchedRun) show(ctx context.Context, e *event.Event) {
 		w.finished = d
 	default: // other events change no state
 	}
-	for _, s := range w.chat.out.all {
-		s.Emit(ctx, *e)
-	}
+	w.chat.out.all.Emit(ctx, *e)
 }
 
 // conversation returns the messages of the run for the next one, or nil if they are incomplete.

@@ -56,19 +56,19 @@ type terminalLine struct {
 
 // readLine sets the terminal to raw mode until a line is complete. Pasted lines are joined with the line that is typed after them.
 func (t *terminalLine) readLine(ctx context.Context) (string, error) {
-	old, err := term.MakeRaw(int(t.tty.Fd()))
+	fd := int(t.tty.Fd())
+	old, err := term.MakeRaw(fd)
 	if err != nil {
 		return "", err
 	}
-	restore := func() { _ = term.Restore(int(t.tty.Fd()), old) } // a failure cannot be handled
-	defer restore()
+	defer func() { _ = term.Restore(fd, old) }() // a failure cannot be handled
 	in := &ctrlC{r: t.keys.reader(ctx)}
 	editor := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
 	}{in, t.prompt}, "> ")
 	editor.History, editor.AutoCompleteCallback = t.history, t.completed
-	if width, height, err := term.GetSize(int(t.tty.Fd())); err == nil && width > 0 {
+	if width, height, err := term.GetSize(fd); err == nil && width > 0 {
 		_ = editor.SetSize(width, height) // writes nothing before the prompt
 	}
 	editor.SetBracketedPasteMode(true)
@@ -128,19 +128,20 @@ func (c *ctrlC) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// keys shares standard input between several readers: only the newest one gets input. A read from a terminal cannot be cancelled: a pending
-// read continues for the next reader.
+// keys shares standard input between several readers: only the newest one, the owner, gets input. A read from a terminal cannot be
+// cancelled: a pending read continues for the next owner.
 type keys struct {
 	src io.Reader
 
-	mu      sync.Mutex
-	owner   *keyReader
-	buf     []byte
-	err     error
-	reading bool
-	changed chan struct{} // closed when a field above changes
+	mu      sync.Mutex    // guards the fields below
+	owner   *keyReader    // nil until the first call of take
+	buf     []byte        // input that no reader has received
+	err     error         // error of the last read of src
+	reading bool          // fill is running
+	changed chan struct{} // closed, and replaced by a new one, when the owner changes or fill ends
 }
 
+// A keyReader is one reader of keys. Its reads block while it is not the owner, and end with ctx.
 type keyReader struct {
 	keys *keys
 	ctx  context.Context //nolint:containedctx // io.Reader has none
@@ -155,6 +156,7 @@ func (k *keys) reader(ctx context.Context) io.Reader {
 	return r
 }
 
+// take makes r the owner.
 func (k *keys) take(r *keyReader) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -162,33 +164,19 @@ func (k *keys) take(r *keyReader) {
 	k.notify()
 }
 
+// notify wakes the blocked readers. The caller has locked mu.
 func (k *keys) notify() {
 	close(k.changed)
 	k.changed = make(chan struct{})
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. p must not be empty.
 func (r *keyReader) Read(p []byte) (int, error) {
-	k := r.keys
 	for {
-		k.mu.Lock()
-		if k.owner == r {
-			switch {
-			case len(k.buf) > 0:
-				n := copy(p, k.buf)
-				k.buf = k.buf[n:]
-				k.mu.Unlock()
-				return n, nil
-			case k.err != nil:
-				defer k.mu.Unlock()
-				return 0, k.err
-			case !k.reading:
-				k.reading = true
-				go k.fill()
-			}
+		n, changed, err := r.keys.poll(r, p)
+		if n > 0 || err != nil {
+			return n, err
 		}
-		changed := k.changed
-		k.mu.Unlock()
 		select {
 		case <-changed:
 		case <-r.ctx.Done():
@@ -197,6 +185,25 @@ func (r *keyReader) Read(p []byte) (int, error) {
 	}
 }
 
+// poll does the work of Read without blocking. If r cannot read now, n is 0, and r must call poll again when changed is closed.
+func (k *keys) poll(r *keyReader, p []byte) (n int, changed <-chan struct{}, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.owner != r: // r waits until it is the owner
+	case len(k.buf) > 0:
+		n = copy(p, k.buf)
+		k.buf = k.buf[n:]
+	case k.err != nil:
+		err = k.err
+	case !k.reading:
+		k.reading = true
+		go k.fill()
+	}
+	return n, k.changed, err
+}
+
+// fill reads from src once.
 func (k *keys) fill() {
 	b := make([]byte, 4<<10)
 	n, err := k.src.Read(b)

@@ -160,20 +160,19 @@ func notWritten(err error, a *connect.Agent) error {
 // settings returns the settings for the agent. Unless --no-check is given, it requests the list of models from the gateway.
 func (f *connectFlags) settings(cmd *cobra.Command, a *connect.Agent, t *connectTarget) (*connect.Settings, *connection, error) {
 	c := &connection{Agent: a.Name, Wire: a.Wire, URL: t.url, Model: f.Model}
-	if f.NoCheck {
-		if f.Model == "" {
-			return nil, nil, usageError("--no-check wants --model NAME")
+	switch {
+	case !f.NoCheck:
+		models, err := t.models(cmd.Context())
+		if err != nil {
+			return nil, nil, err
 		}
-		return &connect.Settings{URL: t.url, Model: f.Model, KeyEnv: f.KeyEnv}, c, nil
+		if c.Model, err = chooseModel(f.Model, models); err != nil {
+			return nil, nil, err
+		}
+		c.Checks = append(c.Checks, fmt.Sprintf("%s answers and has %s", t.url, count(len(models), "model")))
+	case f.Model == "":
+		return nil, nil, usageError("--no-check wants --model NAME")
 	}
-	models, err := t.models(cmd.Context())
-	if err != nil {
-		return nil, nil, err
-	}
-	if c.Model, err = chooseModel(f.Model, models); err != nil {
-		return nil, nil, err
-	}
-	c.Checks = append(c.Checks, fmt.Sprintf("%s answers and has %s", t.url, count(len(models), "model")))
 	return &connect.Settings{URL: t.url, Model: c.Model, KeyEnv: f.KeyEnv}, c, nil
 }
 
@@ -207,14 +206,16 @@ func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *conn
 
 // print writes the settings, or with --write the changes of files, and the command that starts the agent.
 func (f *connectFlags) print(w io.Writer, c *connection, dirs *connect.Dirs) error {
-	var lines []string
-	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	var b strings.Builder
+	add := func(format string, args ...any) { fmt.Fprintln(&b, printable(fmt.Sprintf(format, args...))) }
 	for _, file := range c.Files {
 		path := dirs.Short(file.Path)
 		switch {
 		case !f.Write:
 			add("# %s", path)
-			lines = append(lines, strings.Split(file.Content, "\n")...) // Content ends with a line end: the last element is an empty line
+			for line := range strings.SplitSeq(file.Content, "\n") { // Content ends with a line end: the last line is empty
+				add("%s", line)
+			}
 		case !file.Written:
 			add("%s has these settings already", path)
 		case f.DryRun:
@@ -242,12 +243,8 @@ func (f *connectFlags) print(w io.Writer, c *connection, dirs *connect.Dirs) err
 	if !f.Write {
 		add("`lathe connect %s --write` writes these settings, and --undo restores the files", c.Agent)
 	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(w, printable(line)); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func listAgents(cmd *cobra.Command, dirs *connect.Dirs, asJSON bool) error {

@@ -60,16 +60,8 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 		}
 		f.Model = args[0]
 	}
-	if f.Timeout <= 0 {
-		return usageError("--timeout wants a time above 0, such as 30s")
-	}
-	if f.Write != "" {
-		if _, err := os.Lstat(f.Write); !errors.Is(err, fs.ErrNotExist) {
-			return usageError("--write %s: the file is there already; name another, or move it away", f.Write)
-		}
-		if _, err := os.Stat(filepath.Dir(f.Write)); err != nil { // fails before the examination rather than after it
-			return usageError("--write %s: the folder is not there", f.Write)
-		}
+	if err := f.check(); err != nil {
+		return err
 	}
 	view := commandScreen(cmd)
 	view.quiet = f.Quiet
@@ -97,6 +89,24 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// check returns a usage error for flags that are out of range, or for a file that cannot be written: before the examination rather than after
+// it.
+func (f *doctorFlags) check() error {
+	if f.Timeout <= 0 {
+		return usageError("--timeout wants a time above 0, such as 30s")
+	}
+	if f.Write == "" {
+		return nil
+	}
+	if _, err := os.Lstat(f.Write); !errors.Is(err, fs.ErrNotExist) {
+		return usageError("--write %s: the file is there already; name another, or move it away", f.Write)
+	}
+	if _, err := os.Stat(filepath.Dir(f.Write)); err != nil {
+		return usageError("--write %s: the folder is not there", f.Write)
+	}
+	return nil
+}
+
 // examineModel calls [doctor.Run] and shows the progress.
 func examineModel(ctx context.Context, view *screen, target *doctor.Target, opts *doctor.Options) (*doctor.Report, error) {
 	work := startProgress(view.err, view.quiet)
@@ -119,6 +129,7 @@ func (f *doctorFlags) ended(cmd *cobra.Command, err error) error {
 	return exitCause(exitConfig, err)
 }
 
+// writeNew writes a file, which must not exist.
 func writeNew(path string, b []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -184,7 +195,8 @@ func profileEntry(cfg *config.Config, name string, view *screen) ([]doctor.Setti
 		return nil, fmt.Errorf("reading the configuration in force: %w", err)
 	}
 	var out []doctor.Setting
-	// walk appends the settings of a mapping, whose Content has keys and values in turn.
+	// walk appends the settings of a mapping, whose Content has keys and values in turn. The settings of transforms are those of the mapping
+	// below it.
 	var walk func(prefix string, n *yaml.Node) error
 	walk = func(prefix string, n *yaml.Node) error {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -196,7 +208,8 @@ func profileEntry(cfg *config.Config, name string, view *screen) ([]doctor.Setti
 				continue
 			}
 			from := cfg.Origin("models." + name + "." + key)
-			if from == "default" || strings.HasPrefix(from, "profile ") || strings.HasPrefix(from, "preset ") {
+			isInherited := from == "default" || strings.HasPrefix(from, "profile ") || strings.HasPrefix(from, "preset ")
+			if isInherited {
 				continue
 			}
 			value.Style |= yaml.FlowStyle

@@ -336,11 +336,12 @@ func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 		o.Sampling.TopP = &f.TopP
 	}
 	for _, s := range f.Strategies {
-		if !slices.Contains(eval.Strategies, eval.Strategy(s)) {
+		strategy := eval.Strategy(s)
+		if !slices.Contains(eval.Strategies, strategy) {
 			return nil, usageError("--strategy %s: %s", s, text.Suggest(s, []string{"raw", "baseline", "production"}, "there are raw, baseline and production"))
 		}
-		if !slices.Contains(o.Strategies, eval.Strategy(s)) {
-			o.Strategies = append(o.Strategies, eval.Strategy(s))
+		if !slices.Contains(o.Strategies, strategy) {
+			o.Strategies = append(o.Strategies, strategy)
 		}
 	}
 	var err error

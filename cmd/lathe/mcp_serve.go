@@ -80,7 +80,7 @@ func (f *mcpServeFlags) check(cmd *cobra.Command) error {
 	if err != nil {
 		return usageError("--addr %q: want HOST:PORT, such as 127.0.0.1:8124", f.Addr)
 	}
-	if f.KeyFile == "" && f.KeyEnv == "" && !httpname.IsLoopback(host) {
+	if f.KeyFile+f.KeyEnv == "" && !httpname.IsLoopback(host) {
 		return usageError("--addr %s can be reached from other machines: give a key with --key-file or --key-env, or listen on 127.0.0.1", f.Addr)
 	}
 	return nil
@@ -251,19 +251,10 @@ func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, s *mcp.Server) error {
 
 // serveHTTP serves until the command is interrupted, and then closes the sessions, because their streams do not end by themselves.
 func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, s *mcp.Server, log *slog.Logger) error {
-	ln, err := daemon.Listen(cmd.Context(), f.Addr, "--addr")
-	if err != nil {
-		return err
-	}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", s.Handler())
-	cmd.PrintErrf("MCP is served on http://%s/mcp (stop with Ctrl-C)\n", ln.Addr())
-	if err := serveUntilDone(cmd.Context(), ln, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: stdlog.Logger(log)}, s.Close); err != nil {
-		return err
-	}
-	cmd.PrintErrln("stopped")
-	return nil
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: stdlog.Logger(log)}
+	return serveUntilDone(cmd, f.Addr, "MCP is served on http://%s/mcp (stop with Ctrl-C)\n", server, s.Close)
 }
 
 // key returns the key of HTTP clients, or zero if none exists.

@@ -41,7 +41,6 @@ func commandOf(in io.Reader, out, errw io.Writer, args []string) *cobra.Command 
 			if top.name == args[0] {
 				root := bareRoot(in, out, errw)
 				root.AddCommand(top.make())
-				root.SetHelpCommand(helpCommand())
 				root.CompletionOptions.DisableDefaultCmd = true
 				requireSubcommand(root)
 				return root
@@ -57,7 +56,6 @@ func rootCommand(in io.Reader, out, errw io.Writer, args []string) *cobra.Comman
 	for _, top := range topCommands() {
 		root.AddCommand(top.make())
 	}
-	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
 	for _, c := range root.Commands() {
@@ -97,6 +95,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 model server, 5 denied or wai
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errw)
+	root.SetHelpCommand(helpCommand())
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(printUsage)
 	root.PersistentFlags().String("config", "", "configuration `file`; default lathe.yaml where it exists")

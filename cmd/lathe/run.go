@@ -371,7 +371,7 @@ func setDialect(entry *config.Model, name string) error {
 
 // outputs are the sinks of one run.
 type outputs struct {
-	all     []event.Sink
+	all     observe.Sinks
 	view    *screen
 	lines   *observe.JSONLines
 	metrics *observe.Metrics

@@ -57,8 +57,8 @@ func (f *storedRunFlags) with(cmd *cobra.Command) *cobra.Command {
 	return f.server.beside(f.runFlags.with(cmd))
 }
 
-// storeOrDaemon does the same as that of serverFlags. It refuses for a gateway, which has its own configuration, the flags that configure how
-// this process continues a run.
+// storeOrDaemon calls local for a run in a store, or remote for a run of a gateway. For a gateway, which has its own configuration, it refuses
+// the flags that configure how this process continues a run.
 func (f *storedRunFlags) storeOrDaemon(cmd *cobra.Command, local func() error, remote func(*daemonClient) error) error {
 	f.server.KeyFile, f.server.KeyEnv = f.KeyFile, f.KeyEnv
 	return f.server.storeOrDaemon(cmd, f.Store, local, func(c *daemonClient) error {
@@ -121,12 +121,9 @@ func (a *runAnswer) run(cmd *cobra.Command, args []string) error {
 	if a.reason != "" {
 		a.answer.ReasonCode = a.reason
 	}
-	call := ""
-	if len(args) > 1 {
-		call = args[1]
-	}
+	call := strings.Join(args[1:], "") // at most one
 	return a.storeOrDaemon(cmd, func() error { return a.answerInStore(cmd, args[0], call) },
-		func(c *daemonClient) error { return a.atDaemon(cmd, c, args[0], call) })
+		func(c *daemonClient) error { return a.answerOnDaemon(cmd, c, args[0], call) })
 }
 
 const reasonAnswered = "answered_by_user"
@@ -146,7 +143,7 @@ func (a *runAnswer) answerInStore(cmd *cobra.Command, runID, call string) error 
 	return err
 }
 
-// give sets the call that given answers.
+// give chooses the call of the run that given answers, and sets its digest or its result in given.
 func (a *runAnswer) give(given *givenAnswer, state *loop.State, call string) error {
 	var open []openCallView
 	for i := range state.Open {
@@ -197,8 +194,8 @@ func (a *runAnswer) choose(open []openCallView, call string) (*openCallView, err
 	return chosen, nil
 }
 
-// atDaemon sends the answer for a call to a gateway, and shows the run until it waits or has ended.
-func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call string) error {
+// answerOnDaemon sends the answer for a call to a gateway, and shows the run until it waits or has ended.
+func (a *runAnswer) answerOnDaemon(cmd *cobra.Command, c *daemonClient, runID, call string) error {
 	ctx := cmd.Context()
 	if a.By != "" {
 		return usageError("--by goes with --store: a gateway records the name of the key")
@@ -217,21 +214,24 @@ func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call st
 	if err != nil {
 		return err
 	}
-	if a.answer.Arguments != nil {
-		if err := c.checkEdited(ctx, o.Tool, a.answer.Arguments); err != nil {
-			return err
-		}
-	}
-	if o.State == "awaiting_result" {
-		err = c.call(ctx, "POST", "/api/runs/"+runID+"/tool_results",
-			map[string]any{"results": []any{map[string]any{"tool_call_id": o.ID, "content": a.answer.Result}}}, nil)
-	} else {
-		err = c.decide(ctx, runID, o, decisionOf(&a.answer, a.reason))
-	}
-	if err != nil || a.NoWait {
+	if err := a.send(ctx, c, runID, o); err != nil || a.NoWait {
 		return err
 	}
 	return a.follow(cmd, c, runID, d.LastID)
+}
+
+// send sends the answer for a call to a gateway: a result if the client executes the call, else a decision.
+func (a *runAnswer) send(ctx context.Context, c *daemonClient, runID string, call *openCallView) error {
+	if a.answer.Arguments != nil {
+		if err := c.checkEdited(ctx, call.Tool, a.answer.Arguments); err != nil {
+			return err
+		}
+	}
+	if call.State == "awaiting_result" {
+		return c.call(ctx, "POST", "/api/runs/"+runID+"/tool_results",
+			map[string]any{"results": []any{map[string]any{"tool_call_id": call.ID, "content": a.answer.Result}}}, nil)
+	}
+	return c.decide(ctx, runID, call, decisionOf(&a.answer, a.reason))
 }
 
 // decided returns the decision that was made before about a call, or about the only call if call is "". It returns nil if such a call
@@ -265,7 +265,8 @@ func decisionOf(answer *lathe.Approval, reason string) map[string]any {
 	return map[string]any{"decision": "deny"}
 }
 
-// follow shows the events of a run on a gateway with ids above after, until the run is suspended or has ended.
+// follow shows the events of a run on a gateway with ids above after, until the run is suspended or has ended, and returns an error for its
+// end.
 func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, after int64) error {
 	ctx := cmd.Context()
 	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, f.Format)
@@ -276,24 +277,7 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 	view.showAnswer = !f.JSON
 	view.wholeTurns = true // earlier deltas of the turn were missed
 	out := f.sinks(cmd, view, log)
-	shown := false // the text of the last turn has been shown
-	err = c.events(ctx, runID, after, followPause, func(e *event.Event) error {
-		switch d := e.Data.(type) {
-		case *event.ModelCallFinished:
-			shown = d.Message != nil && d.Message.Text() != ""
-		case *event.ModelCallStarted:
-			shown = false
-		case *event.RunFinished:
-			if !shown && d.Answer != "" && !f.JSON { // the turn ended before the events were requested
-				out.view.writeText(d.Answer)
-			}
-		default: // contains no text
-		}
-		for _, s := range out.all {
-			s.Emit(ctx, *e)
-		}
-		return nil
-	})
+	err = f.showEvents(ctx, c, runID, after, out)
 	var refused *daemonProblem
 	if errors.As(err, &refused) && refused.Code == "run_not_found" { // an approver cannot read the events of runs of other keys
 		cmd.PrintErrln("note: the call is answered; the run is of another key")
@@ -313,9 +297,29 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 		return &exitError{exitFailed, err}
 	}
 	if d.Status == "parked" {
-		cmd.PrintErrf("note: %s; see it: lathe runs show %s%s\n", count(len(d.Pending), "call")+" waits", runID, c.flag)
+		cmd.PrintErrf("note: %s waits; see it: lathe runs show %s%s\n", count(len(d.Pending), "call"), runID, c.flag)
 	}
 	return f.ended(ctx, &event.Result{Reason: d.Reason}, fmt.Errorf("the run is %s", d.Status), nil)
+}
+
+// showEvents passes the events of a run with ids above after to the sinks, until the run is suspended or has ended.
+func (f *runFlags) showEvents(ctx context.Context, c *daemonClient, runID string, after int64, out *outputs) error {
+	shown := false // the text of the last turn has been shown
+	return c.events(ctx, runID, after, followPause, func(e *event.Event) error {
+		switch d := e.Data.(type) {
+		case *event.ModelCallFinished:
+			shown = d.Message != nil && d.Message.Text() != ""
+		case *event.ModelCallStarted:
+			shown = false
+		case *event.RunFinished:
+			if !shown && d.Answer != "" && !f.JSON { // the turn ended before the events were requested
+				out.view.writeText(d.Answer)
+			}
+		default: // contains no text
+		}
+		out.all.Emit(ctx, *e)
+		return nil
+	})
 }
 
 func runsResumeCommand() *cobra.Command {
@@ -323,19 +327,20 @@ func runsResumeCommand() *cobra.Command {
 	return f.with(&cobra.Command{
 		Use: "resume RUN", Short: "Resume a run whose process ended", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, runID := cmd.Context(), args[0]
 			return f.storeOrDaemon(cmd, func() error {
-				return f.resumeFromStore(cmd, args[0], nil, func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
-					return e.Resume(cmd.Context(), l, args[0], nil)
+				return f.resumeFromStore(cmd, runID, nil, func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
+					return e.Resume(ctx, l, runID, nil)
 				})
 			}, func(c *daemonClient) error {
-				d, err := c.show(cmd.Context(), args[0])
+				d, err := c.show(ctx, runID)
 				if err == nil {
-					err = c.call(cmd.Context(), "POST", "/api/runs/"+args[0]+"/resume", nil, nil)
+					err = c.call(ctx, "POST", "/api/runs/"+runID+"/resume", nil, nil)
 				}
 				if err != nil {
 					return err
 				}
-				return f.follow(cmd, c, args[0], d.LastID)
+				return f.follow(cmd, c, runID, d.LastID)
 			})
 		},
 	})
@@ -346,19 +351,20 @@ func runsCancelCommand() *cobra.Command {
 	return f.with(&cobra.Command{
 		Use: "cancel RUN", Short: "End a run that waits, or whose process ended; a gateway's also while it goes on", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancelled := cmd.Context(), false
+			ctx, runID := cmd.Context(), args[0]
+			cancelled := false // set by the function that storeOrDaemon calls
 			cancel := func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
-				res, err := e.Cancel(ctx, l, args[0])
+				res, err := e.Cancel(ctx, l, runID)
 				cancelled = res != nil && res.Reason == lathe.ReasonCancelled
 				return res, err
 			}
-			err := f.storeOrDaemon(cmd, func() error { return f.resumeFromStore(cmd, args[0], nil, cancel) },
+			err := f.storeOrDaemon(cmd, func() error { return f.resumeFromStore(cmd, runID, nil, cancel) },
 				func(c *daemonClient) error {
 					var d runDetail
-					err := c.call(ctx, "POST", "/api/runs/"+args[0]+"/cancel", nil, &d)
+					err := c.call(ctx, "POST", "/api/runs/"+runID+"/cancel", nil, &d)
 					cancelled = err == nil && d.Reason == lathe.ReasonCancelled
 					if err == nil && !cancelled {
-						cmd.PrintErrf("note: the run ends when it has done what it does now: lathe runs show %s%s\n", args[0], c.flag)
+						cmd.PrintErrf("note: the run ends when it has done what it does now: lathe runs show %s%s\n", runID, c.flag)
 					}
 					return err
 				})
@@ -370,8 +376,8 @@ func runsCancelCommand() *cobra.Command {
 	})
 }
 
-// resumeFromStore opens the store, makes the loop with which the run was started, and calls do, which resumes or cancels the run. approver,
-// if set, returns the approver of the resumed run; it receives the state of the run.
+// resumeFromStore opens the store, makes the loop with which the run was started, and calls do, which resumes or cancels the run. approver
+// returns the approver of the resumed run for its state. If approver is nil, the user at the terminal is asked, or calls keep waiting.
 func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver func(*loop.State) (lathe.Approver, error),
 	do func(*engine.Engine, *loop.Loop) (*event.Result, error)) (err error) {
 	s, err := needStore(f.Store, readWrite)

@@ -121,7 +121,8 @@ func dryCopy(cmd *cobra.Command, src app.Store, to string) (err error) {
 	dst, err := openStore(to, readOnly)
 	if err != nil {
 		kind, path, nameErr := app.ParseStoreName(to, "--to")
-		isNew := nameErr == nil && kind == "sqlite" && !exists(path)
+		_, statErr := os.Stat(path)
+		isNew := nameErr == nil && kind == "sqlite" && statErr != nil
 		if !isNew {
 			return err
 		}
@@ -142,11 +143,6 @@ func dryCopy(cmd *cobra.Command, src app.Store, to string) (err error) {
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s would be copied, %d are there\n", count(all-had, "run"), had)
 	return err
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 func (c *copying) run(ctx context.Context, row *store.RunSummary) error {

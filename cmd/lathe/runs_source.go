@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"strconv"
@@ -180,24 +181,21 @@ func (c *daemonClient) query(f *store.RunFilter, more map[string]string) (string
 	if f.Principal != "" {
 		return "", usageError("--principal goes with --store: a gateway lists the runs of the key")
 	}
-	q := url.Values{}
-	for name, v := range map[string]string{"run_id": f.RunID, "session_id": f.SessionID, "status": f.Status, "after": f.After} {
-		if v != "" {
-			q.Set(name, v)
-		}
-	}
-	for name, v := range more {
-		if v != "" {
-			q.Set(name, v)
-		}
-	}
+	texts := map[string]string{"run_id": f.RunID, "session_id": f.SessionID, "status": f.Status, "after": f.After}
+	maps.Copy(texts, more)
 	for name, at := range map[string]time.Time{"since": f.Since, "until": f.Until} {
 		if !at.IsZero() {
-			q.Set(name, at.UTC().Format(time.RFC3339Nano))
+			texts[name] = at.UTC().Format(time.RFC3339Nano)
 		}
 	}
 	if f.Limit > 0 {
-		q.Set("limit", strconv.Itoa(f.Limit))
+		texts["limit"] = strconv.Itoa(f.Limit)
+	}
+	q := url.Values{}
+	for name, v := range texts {
+		if v != "" {
+			q.Set(name, v)
+		}
 	}
 	return "?" + q.Encode(), nil
 }

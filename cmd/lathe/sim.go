@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -49,16 +48,8 @@ http://ADDRESS/v1beta for clients of Google. No key is checked.`,
 				return err
 			}
 			opts.Now = time.Now
-			ln, err := daemon.Listen(cmd.Context(), f.Addr, "--addr")
-			if err != nil {
-				return err
-			}
-			cmd.PrintErrf("the simulated model listens on http://%s/v1 (stop with Ctrl-C)\n", ln.Addr())
-			if err := serveUntilDone(cmd.Context(), ln, &http.Server{Handler: sim.New(opts).Handler(), ReadHeaderTimeout: 10 * time.Second}, func() {}); err != nil {
-				return err
-			}
-			cmd.PrintErrln("stopped")
-			return nil
+			return serveUntilDone(cmd, f.Addr, "the simulated model listens on http://%s/v1 (stop with Ctrl-C)\n",
+				&http.Server{Handler: sim.New(opts).Handler(), ReadHeaderTimeout: 10 * time.Second}, func() {})
 		},
 	}, &f)
 }
@@ -74,8 +65,15 @@ type scriptFlags struct {
 	Replay string `flag:"replay" usage:"*file* of a run recorded with --json that the model sim/script plays again"`
 }
 
-// serveUntilDone serves until ctx ends, then calls stop and waits up to 2 s for requests to finish.
-func serveUntilDone(ctx context.Context, ln net.Listener, srv *http.Server, stop func()) error {
+// serveUntilDone serves at the address of --addr until the command is interrupted, then calls stop and waits up to 2 s for requests to finish.
+// It prints message, a format with a verb for the address, when it listens, and "stopped" at the end.
+func serveUntilDone(cmd *cobra.Command, addr, message string, srv *http.Server, stop func()) error {
+	ctx := cmd.Context()
+	ln, err := daemon.Listen(ctx, addr, "--addr")
+	if err != nil {
+		return err
+	}
+	cmd.PrintErrf(message, ln.Addr())
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ln) }()
 	select {
@@ -92,6 +90,7 @@ func serveUntilDone(ctx context.Context, ln net.Listener, srv *http.Server, stop
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
+	cmd.PrintErrln("stopped")
 	return nil
 }
 
@@ -136,17 +135,17 @@ var wireWords = map[lathe.Wire]string{lathe.WireOpenAIChat: "openai", lathe.Wire
 
 func simModels() []simRow {
 	rows := []simRow{
-		{Model: sim.DemoModel, Does: "picks tools, fills their arguments from the prompt, answers from the results"},
-		{Model: "sim/slow", Does: "the same with a pause between tokens"},
-		{Model: "sim/script", Does: "plays the turns of --script or the recorded run of --replay"},
-		{Model: sim.ThinkingModel, Does: "thinks before it answers, and signs its reasoning where the wire has signatures"},
-		{Model: sim.EvalModel, Does: "does what the prompts of evaluations ask for"},
+		{sim.DemoModel, "picks tools, fills their arguments from the prompt, answers from the results", nil},
+		{"sim/slow", "the same with a pause between tokens", nil},
+		{"sim/script", "plays the turns of --script or the recorded run of --replay", nil},
+		{sim.ThinkingModel, "thinks before it answers, and signs its reasoning where the wire has signatures", nil},
+		{sim.EvalModel, "does what the prompts of evaluations ask for", nil},
 	}
 	for _, m := range sim.Misbehaviours() {
 		rows = append(rows, simRow{Model: sim.EvalModel + "-" + m.Name, Does: m.Does})
 	}
-	rows = append(rows, simRow{Model: sim.ObedientModel, Does: "does whatever any text tells it, a tool's result and description too"},
-		simRow{Model: sim.CarefulModel, Does: "does what its users tell it, and takes all other text for data"})
+	rows = append(rows, simRow{sim.ObedientModel, "does whatever any text tells it, a tool's result and description too", nil},
+		simRow{sim.CarefulModel, "does what its users tell it, and takes all other text for data", nil})
 	for _, f := range sim.Faults() {
 		row := simRow{Model: "sim/fault-" + f.Name, Does: f.Does}
 		for _, w := range f.Wires {

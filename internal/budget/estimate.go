@@ -59,11 +59,10 @@ func (a *asked) take(m member) {
 	switch name := m.name; {
 	case wireLimits.Has(name), otherLimits.Has(name):
 		a.output = max(a.output, a.number(m, 1))
-		if strings.TrimSpace(string(m.value)) == "null" {
-			a.open = true
-			if !m.configured && otherLimits.Has(name) {
-				a.unbounded = name
-			}
+		isNull := strings.TrimSpace(string(m.value)) == "null"
+		a.open = a.open || isNull
+		if isNull && !m.configured && otherLimits.Has(name) {
+			a.unbounded = name
 		}
 	case thinkingNames.Has(name):
 		a.thinking = max(a.thinking, a.number(m, 0)) // 0 is valid: no thinking
@@ -74,16 +73,7 @@ func (a *asked) take(m member) {
 			a.take(member{rawjson.Text(name), value, m.configured})
 		}
 	case name == "reasoning" || name == "thinking":
-		for inner, value := range object(m.value) {
-			inner := rawjson.Text(inner)
-			part := member{name + "." + inner, value, m.configured}
-			switch {
-			case part.name == "thinking.budget_tokens":
-				a.budgetTokens = max(a.budgetTokens, a.number(part, 0))
-			case thoughtNames.Has(inner):
-				a.thinking = max(a.thinking, a.number(part, 0))
-			}
-		}
+		a.takeThinking(m)
 	case name == "prediction":
 		a.predicted += int64(len(m.value))
 	case !m.configured && costsMore(name, m.value):
@@ -91,9 +81,23 @@ func (a *asked) take(m member) {
 	}
 }
 
+// takeThinking reads the object reasoning or thinking.
+func (a *asked) takeThinking(m member) {
+	for key, value := range object(m.value) {
+		inner := rawjson.Text(key)
+		part := member{m.name + "." + inner, value, m.configured}
+		switch {
+		case part.name == "thinking.budget_tokens":
+			a.budgetTokens = max(a.budgetTokens, a.number(part, 0))
+		case thoughtNames.Has(inner):
+			a.thinking = max(a.thinking, a.number(part, 0))
+		}
+	}
+}
+
 // number returns the value of a limit, rounded up to a whole number. It returns 0 for null, which means that the member is absent, and for
-// a value that is not a number of at least least. Such a value means the server's own limit in the configuration; in a request it is
-// refused, because servers treat it as no limit.
+// a value that is not a number of at least least. In the configuration such a value means the limit of the server, and open is set. In a
+// request servers treat it as no limit: unbounded is set, and the request is refused.
 func (a *asked) number(m member, least float64) int64 {
 	text := strings.TrimSpace(string(m.value))
 	if text == "null" {
@@ -190,9 +194,9 @@ func (m *modelMeter) most(req *lathe.Request, a *asked, wire lathe.Wire) (input,
 	usual := int64(m.model.MaxTokens) // the longest answer to a request without a limit
 	switch {
 	case isMessages && usual > 0: // Messages requires a limit: MaxTokens is sent
-	case m.model.OutputLimit > 0:
+	case m.model.OutputLimit > 0: // the server limits the answer
 		usual = m.model.OutputLimit
-	case !isMessages && a.output == 0:
+	case !isMessages && a.output == 0: // nothing limits the answer: MaxTokens is added to the request
 		limit = m.model.MaxTokens
 	}
 	output = a.output

@@ -128,28 +128,31 @@ func find(list []any, element string) int {
 
 // set sets the value at a path in a tree of maps and lists. Absent deletes it.
 func set(tree map[string]any, path []string, value any) error {
-	key := path[0]
-	if len(path) == 1 {
+	key, isLast := path[0], len(path) == 1
+	object, isObject := tree[key].(map[string]any)
+	switch {
+	case isLast && value == Absent:
+		delete(tree, key)
+	case isLast:
 		tree[key] = value
-		if value == Absent {
-			delete(tree, key)
-		}
-		return nil
+	case selectsInList(path[1:]):
+		return setInList(tree, path, value)
+	case isObject:
+		return set(object, path[1:], value)
+	case tree[key] != nil:
+		return notThere(key, "object")
+	case value != Absent:
+		object = map[string]any{}
+		tree[key] = object
+		return set(object, path[1:], value)
 	}
-	if !selectsInList(path[1:]) {
-		next, ok := tree[key].(map[string]any)
-		if !ok {
-			if tree[key] != nil {
-				return notThere(key, "object")
-			}
-			if value == Absent {
-				return nil
-			}
-			next = map[string]any{}
-			tree[key] = next
-		}
-		return set(next, path[1:], value)
-	}
+	return nil
+}
+
+// setInList does the work of set for a path whose first element is the key of a list and whose second selects an object in it. It creates
+// the list and the object if they do not exist.
+func setInList(tree map[string]any, path []string, value any) error {
+	key := path[0]
 	list, ok := tree[key].([]any)
 	if !ok && tree[key] != nil {
 		return notThere(key, "list")

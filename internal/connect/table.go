@@ -11,6 +11,9 @@ const provider = "lathe"
 // noKeyVariable is a variable with the value NoKey, for agents that require the name of a variable.
 const noKeyVariable = "LATHE_NO_KEY"
 
+// file returns a file with its entries.
+func file(path string, format *Format, entries ...Entry) File { return File{path, format, entries} }
+
 // at returns an entry for a path whose keys are separated by dots. Keys that contain dots need an Entry with a literal Path.
 func at(path string, value any) Entry { return Entry{Path: strings.Split(path, "."), Value: value} }
 
@@ -42,23 +45,23 @@ var Agents = []*Agent{
 		Name: "codex", Wire: Responses, Program: "codex", Tested: "0.169.0",
 		Files: func(d *Dirs, s *Settings) []File {
 			table := "model_providers." + provider
-			return []File{{Path: filepath.Join(d.dir("CODEX_HOME", ".codex"), "config.toml"), Format: TOML, Entries: []Entry{
+			return []File{file(filepath.Join(d.dir("CODEX_HOME", ".codex"), "config.toml"), TOML,
 				at("model", s.Model).holds("model"), at("model_provider", provider),
 				at(table+".name", "Lathe"), at(table+".base_url", s.V1()).holds("url"), at(table+".wire_api", "responses"),
 				s.key([]string{"model_providers", provider, "env_key"}, "", "", Absent),
-			}}}
+			)}
 		},
 		Ask: "exec",
 	},
 	{
 		Name: "claude-code", Wire: Messages, Program: "claude", Tested: "2.1.197",
 		Files: func(d *Dirs, s *Settings) []File {
-			return []File{{Path: filepath.Join(d.dir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json"), Format: JSON, Entries: []Entry{
+			return []File{file(filepath.Join(d.dir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json"), JSON,
 				at("env.ANTHROPIC_BASE_URL", s.URL).holds("url"), at("env.ANTHROPIC_MODEL", s.Model).holds("model"), at("env.ANTHROPIC_SMALL_FAST_MODEL", s.Model),
 				s.key([]string{"apiKeyHelper"}, "printenv ", "", Absent),
 				at("env.ANTHROPIC_API_KEY", Absent), // the agent would send an API key of another service to the gateway
 				s.noKey("env.ANTHROPIC_AUTH_TOKEN"),
-			}}}
+			)}
 		},
 		Ask: "-p",
 	},
@@ -67,9 +70,9 @@ var Agents = []*Agent{
 		Files: func(d *Dirs, s *Settings) []File {
 			dir := filepath.Join(d.Home, ".gemini")
 			return []File{
-				{Path: filepath.Join(dir, "settings.json"), Format: JSON, Entries: []Entry{
-					at("security.auth.selectedType", "gemini-api-key"), at("model.name", s.Model).holds("model")}},
-				{Path: filepath.Join(dir, ".env"), Format: DotEnv, Entries: []Entry{at("GOOGLE_GEMINI_BASE_URL", s.URL).holds("url"), s.noKey("GEMINI_API_KEY")}},
+				file(filepath.Join(dir, "settings.json"), JSON,
+					at("security.auth.selectedType", "gemini-api-key"), at("model.name", s.Model).holds("model")),
+				file(filepath.Join(dir, ".env"), DotEnv, at("GOOGLE_GEMINI_BASE_URL", s.URL).holds("url"), s.noKey("GEMINI_API_KEY")),
 			}
 		},
 		Environment: func(s *Settings) []Variable {
@@ -97,7 +100,7 @@ var Agents = []*Agent{
 			if s.KeyEnv == "" {
 				entries = append(entries, at("env."+noKeyVariable, NoKey))
 			}
-			return []File{{Path: filepath.Join(d.Home, ".qwen", "settings.json"), Format: JSON, Entries: entries}}
+			return []File{file(filepath.Join(d.Home, ".qwen", "settings.json"), JSON, entries...)}
 		},
 		Ask: "-p",
 	},
@@ -109,7 +112,7 @@ var Agents = []*Agent{
 				at(p+".model", s.Model).holds("model"), at(p+".baseUrl", s.V1()).holds("url"),
 				at("providers.openai-compatible.updatedAt", "2026-01-01T00:00:00.000Z").holds("default"),
 				at("providers.openai-compatible.tokenSource", "manual").holds("default"), s.noKey(p + ".apiKey")}
-			return []File{{Path: filepath.Join(d.Home, ".cline", "data", "settings", "providers.json"), Format: JSON, Entries: entries}}
+			return []File{file(filepath.Join(d.Home, ".cline", "data", "settings", "providers.json"), JSON, entries...)}
 		},
 		KeyFlag: "-k",
 	},
@@ -118,11 +121,11 @@ var Agents = []*Agent{
 		Files: func(d *Dirs, s *Settings) []File {
 			model := []string{"models", "[name=" + provider + "]"}
 			entry := func(key string, value any) Entry { return Entry{Path: append(model[:2:2], key), Value: value} }
-			return []File{{Path: filepath.Join(d.dir("CONTINUE_GLOBAL_DIR", ".continue"), "config.yaml"), Format: YAML, Entries: []Entry{
+			return []File{file(filepath.Join(d.dir("CONTINUE_GLOBAL_DIR", ".continue"), "config.yaml"), YAML,
 				at("name", provider).holds("default"), at("version", "0.0.1").holds("default"), at("schema", "v1").holds("default"),
 				entry("provider", "openai"), entry("model", s.Model).holds("model"), entry("apiBase", s.V1()).holds("url"),
 				s.key(append(model[:2:2], "apiKey"), "${{ secrets.", " }}", NoKey), entry("roles", []any{"chat"}),
-			}}}
+			)}
 		},
 		Ask: "-p",
 	},
@@ -132,11 +135,11 @@ var Agents = []*Agent{
 			dir := d.dir("PI_CODING_AGENT_DIR", ".pi/agent")
 			p := "providers." + provider
 			return []File{
-				{Path: filepath.Join(dir, "models.json"), Format: JSON, Entries: []Entry{
+				file(filepath.Join(dir, "models.json"), JSON,
 					at(p+".baseUrl", s.V1()).holds("url"), at(p+".api", "openai-completions"), s.key([]string{"providers", provider, "apiKey"}, "$", "", NoKey), // since 0.77 a name without $ is the key itself
-					at(p+".models", []any{map[string]any{"id": s.Model, "input": []any{"text", "image"}}})}}, // without input the agent sends no images
-				{Path: filepath.Join(dir, "settings.json"), Format: JSON, Entries: []Entry{
-					at("defaultProvider", provider), at("defaultModel", s.Model).holds("model")}},
+					at(p+".models", []any{map[string]any{"id": s.Model, "input": []any{"text", "image"}}})), // without input the agent sends no images
+				file(filepath.Join(dir, "settings.json"), JSON,
+					at("defaultProvider", provider), at("defaultModel", s.Model).holds("model")),
 			}
 		},
 		Ask: "-p",
@@ -151,11 +154,11 @@ var Agents = []*Agent{
 func openCode(name string) func(*Dirs, *Settings) []File {
 	return func(d *Dirs, s *Settings) []File {
 		p := "provider." + provider
-		return []File{{Path: filepath.Join(d.dir("XDG_CONFIG_HOME", ".config"), name, name+".json"), Format: JSON, Entries: []Entry{
+		return []File{file(filepath.Join(d.dir("XDG_CONFIG_HOME", ".config"), name, name+".json"), JSON,
 			at(p+".npm", "@ai-sdk/openai-compatible"), at(p+".name", "Lathe"),
 			at(p+".options.baseURL", s.V1()).holds("url"), s.key([]string{"provider", provider, "options", "apiKey"}, "{env:", "}", NoKey),
-			{Path: []string{"provider", provider, "models", s.Model}, Value: map[string]any{"name": s.Model}},
+			Entry{Path: []string{"provider", provider, "models", s.Model}, Value: map[string]any{"name": s.Model}},
 			at("model", provider+"/"+s.Model).holds("model"), at("small_model", provider+"/"+s.Model),
-		}}}
+		)}
 	}
 }

@@ -65,25 +65,11 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 	}
 	changed := false
 	for _, p := range puts {
-		old, current := nodeAt(had, p.Path), nodeAt(n, p.Path)
-		removedSince := current == nil && !p.Removed
-		if removedSince || same(current, old) {
-			continue // there is nothing to undo
+		undone, isLeft := p.undo(n, had)
+		changed = changed || undone
+		if isLeft {
+			left = append(left, strings.Join(p.Path, "."))
 		}
-		name := strings.Join(p.Path, ".")
-		if current != nil && (p.Removed || !equal(treeJSON(current), p.Value)) { // changed since it was written
-			if !p.Default {
-				left = append(left, name)
-			}
-			continue
-		}
-		if old == nil {
-			removeJSON(n, p.Path)
-		} else if setYAML(n, p.Path, old) != nil { // a value on the path has been changed to one of another kind
-			left = append(left, name)
-			continue
-		}
-		changed = true
 	}
 	if !changed {
 		return now, left, nil
@@ -94,6 +80,25 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 	}
 	text, err = textJSON(n, indentation(now))
 	return text, left, err
+}
+
+// undo restores in n the value that the setting has in had. left is true if the setting stays because it has been changed since. If both
+// results are false, there is nothing to undo.
+func (p *Put) undo(n, had *yaml.Node) (undone, left bool) {
+	old, current := nodeAt(had, p.Path), nodeAt(n, p.Path)
+	isRemoved := current == nil && !p.Removed
+	isChanged := current != nil && (p.Removed || !equal(treeJSON(current), p.Value))
+	switch {
+	case isRemoved, same(current, old):
+		return false, false
+	case isChanged:
+		return false, !p.Default
+	case old == nil:
+		removeJSON(n, p.Path)
+		return true, false
+	}
+	err := setYAML(n, p.Path, old) // fails if a value on the path has been changed to one of another kind
+	return err == nil, err != nil
 }
 
 func same(a, b *yaml.Node) bool {

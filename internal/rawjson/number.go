@@ -20,46 +20,35 @@ const maxExponentDigits = 15
 
 // parseDecimal parses the valid JSON number b and appends its digits to buf. ok is false if the exponent has too many digits.
 func parseDecimal(buf, b []byte) (d decimal, ok bool) {
-	i := 0
-	if b[0] == '-' {
-		d.neg, i = true, 1
+	mantissa, exponent := b, []byte(nil)
+	if i := bytes.IndexAny(b, "eE"); i >= 0 {
+		mantissa, exponent = b[:i], b[i+1:]
 	}
-	d.digits = buf[:0]
-	point := false
-	for ; i < len(b) && b[i] != 'e' && b[i] != 'E'; i++ {
-		if b[i] == '.' {
-			point = true
-			continue
-		}
-		if !point {
-			d.point++
-		}
-		if b[i] == '0' && len(d.digits) == 0 {
-			d.point--
-			continue
-		}
-		d.digits = append(d.digits, b[i])
+	mantissa, d.neg = bytes.CutPrefix(mantissa, []byte("-"))
+	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
+	whole = bytes.TrimLeft(whole, "0")
+	d.point = len(whole)
+	if len(whole) == 0 {
+		significant := bytes.TrimLeft(fraction, "0")
+		d.point = len(significant) - len(fraction)
+		fraction = significant
 	}
-	d.digits = bytes.TrimRight(d.digits, "0")
+	d.digits = bytes.TrimRight(append(append(buf[:0], whole...), fraction...), "0")
 	if len(d.digits) == 0 {
 		return decimal{digits: d.digits}, true
 	}
-	if i == len(b) {
+	if exponent == nil {
 		return d, true
 	}
-	sign, exponent := 1, b[i+1:]
-	if exponent[0] == '+' || exponent[0] == '-' {
-		if exponent[0] == '-' {
-			sign = -1
-		}
-		exponent = exponent[1:]
-	}
-	exponent = bytes.TrimLeft(exponent, "0")
-	if len(exponent) > maxExponentDigits {
+	digits := bytes.TrimLeft(exponent, "+-0")
+	if len(digits) > maxExponentDigits {
 		return d, false
 	}
-	n, _ := strconv.Atoi(string(exponent)) // no digits are 0
-	d.point += sign * n
+	n, _ := strconv.Atoi(string(digits)) // no digits are 0
+	if exponent[0] == '-' {
+		n = -n
+	}
+	d.point += n
 	return d, true
 }
 
@@ -112,7 +101,9 @@ func appendNumber(dst, b []byte) []byte {
 		return appendES6(dst, exact)
 	}
 	short, _ := parseDecimal(shortBuf[:0], strconv.AppendFloat(text[:0], f, 'e', -1, 64))
-	if len(exact.digits) <= exact.point && (short.point != exact.point || string(short.digits) != string(exact.digits)) {
+	isInteger := len(exact.digits) <= exact.point
+	isChanged := short.point != exact.point || string(short.digits) != string(exact.digits)
+	if isInteger && isChanged {
 		return appendES6(dst, exact)
 	}
 	return appendES6(dst, short)

@@ -29,10 +29,10 @@ func For(t reflect.Type) (json.RawMessage, error) {
 // Encode returns the JSON of a schema. The bytes are always the same for equal schemas: keys are sorted and nothing is indented.
 func Encode(s *jsonschema.Schema) (json.RawMessage, error) {
 	b, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
+	var doc any
+	if err == nil {
+		doc, err = rawjson.Value(b)
 	}
-	doc, err := rawjson.Value(b)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}

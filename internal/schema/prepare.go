@@ -18,9 +18,9 @@ type metadata struct {
 }
 
 // prepare walks a compiled schema once and returns all its parts, together with the result of anchored if a part has a $dynamicRef. It
-// removes format, which is an annotation in both drafts; changes the schemas so that a violation of type, enum or const does not hide
-// others; and replaces propertyNames by a check that reports the correct location, because the library overwrites the memory of that
-// location later. The set of valid values does not change.
+// changes each part: it calls dropSiblings and separate, removes format, which is an annotation in both drafts, and replaces propertyNames by
+// a check that reports the correct location, because the library overwrites the memory of that location later. The set of valid values does
+// not change.
 func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
 	meta := &metadata{byLocation: map[string]*jsonschema.Schema{}, declared: map[string]bool{}}
 	seen := map[*jsonschema.Schema]bool{}
@@ -34,11 +34,7 @@ func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*me
 		}
 		seen[s] = true
 		all = append(all, s)
-		if s.Ref != nil && s.DraftVersion < 2019 { // siblings of $ref are ignored in this draft; the library evaluates some of them
-			ref := s.Ref
-			*s = *blank(s)
-			s.Ref = ref
-		}
+		dropSiblings(s)
 		if s.DynamicRef != nil && !isDynamic {
 			todo, isDynamic = append(todo, anchored()...), true
 		}
@@ -60,7 +56,17 @@ func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*me
 	return meta, all
 }
 
-// separate moves type, enum and const into an allOf, because the library stops at the first violation of one of them.
+// dropSiblings removes the siblings of $ref in draft 7, which ignores them: the library evaluates some of them.
+func dropSiblings(s *jsonschema.Schema) {
+	if s.Ref != nil && s.DraftVersion < 2019 {
+		ref := s.Ref
+		*s = *blank(s)
+		s.Ref = ref
+	}
+}
+
+// separate moves type, enum and const into an allOf, and returns the schemas in it: the library stops at the first violation of one of
+// them, which would hide other violations. It leaves a type alone if no other keyword of the schema can be violated in addition.
 func separate(s *jsonschema.Schema) (added []*jsonschema.Schema) {
 	others := s.Ref != nil || s.RecursiveRef != nil || s.DynamicRef != nil || s.Not != nil || s.If != nil ||
 		len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) > 0 || s.Minimum != nil || s.Maximum != nil ||

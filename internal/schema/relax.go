@@ -41,14 +41,16 @@ func hasNull(raw []byte) bool {
 	}
 }
 
-// A relaxation rewrites one schema for [Relax].
+// A relaxation rewrites one schema for [Relax], in two passes: scan decides about each pattern and records which schemas contain one that is
+// removed; then schema writes the result. The second pass reads all fields but left, and changes only left.
 type relaxation struct {
 	verdicts map[string]error   // why a pattern is removed, or nil, by pattern
 	size     int                // bytes of the retained patterns
 	contents map[*byte]contents // of each schema and list of schemas, by the address of the first byte of its text
-	removes  bool               // the whole schema has a pattern that is removed
+	lossy    bool               // at least one pattern of the whole schema is removed
 	scanned  int                // number of schemas and lists of schemas examined to fill contents
-	left     []string           // the location of each removed part, and the reason
+
+	left []string // the location of each removed part, and the reason
 }
 
 // contents describes a schema, or a list of schemas.
@@ -63,7 +65,7 @@ func (c *contents) add(other contents) {
 
 func newRelaxation(raw []byte) *relaxation {
 	t := &relaxation{verdicts: map[string]error{}, contents: map[*byte]contents{}}
-	t.removes = t.scan(raw[rawjson.SkipSpace(raw, 0):]).removes
+	t.lossy = t.scan(raw[rawjson.SkipSpace(raw, 0):]).removes
 	return t
 }
 
@@ -77,7 +79,7 @@ var (
 	notNull = slices.Concat(schemasByName, schemaLists, oneSchema, noSchema)
 )
 
-// check returns why a pattern must be removed, or nil.
+// check returns why a pattern must be removed, or nil. The first check of a pattern adds its size, so that those scanned first are retained.
 func (t *relaxation) check(expr string) error {
 	err, known := t.verdicts[expr]
 	if known {
@@ -132,10 +134,11 @@ func (t *relaxation) scanKeyword(name string, v []byte) (c contents) {
 // mayRemove reports whether a pattern is removed from a schema, or possibly from one that it refers to.
 func (t *relaxation) mayRemove(v []byte) bool {
 	c := t.contents[&v[0]]
-	return c.removes || t.removes && c.refers
+	return c.removes || t.lossy && c.refers
 }
 
-// removesName reports whether a name in patternProperties is a pattern that is removed.
+// removesName reports whether a name in patternProperties is a pattern that is removed. It checks all names, even after the first such name,
+// so that scan decides about each pattern.
 func (t *relaxation) removesName(named []byte) (removes bool) {
 	for key := range rawjson.Members(named) {
 		removes = t.check(rawjson.Text(key)) != nil || removes
@@ -143,7 +146,8 @@ func (t *relaxation) removesName(named []byte) (removes bool) {
 	return removes
 }
 
-// schema appends the rewritten schema. at is its location.
+// schema appends the rewritten schema. at is its location. A oneOf that may lose a pattern becomes anyOf: without the pattern, several of its
+// schemas could match.
 func (t *relaxation) schema(dst, raw []byte, at string) []byte {
 	if raw[0] != '{' {
 		return append(dst, raw...)
@@ -190,7 +194,7 @@ func (t *relaxation) reason(raw []byte, name string, v []byte) string {
 			return "a pattern that may decide what is evaluated is left out"
 		}
 	case "oneOf":
-		if t.mayRemove(v) && rawjson.At(raw, "anyOf") != nil {
+		if t.mayRemove(v) && rawjson.At(raw, "anyOf") != nil { // else schema renames it to anyOf
 			return "it holds a pattern that is left out"
 		}
 	}

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,32 +20,32 @@ import (
 // A word is a keyword of JSON Schema in the tag jsonschema of a field.
 type word struct {
 	on    string // the type of the values that it restricts: "string", "number" or "array"; "": all
-	items bool   // on an array it restricts the items
+	whole bool   // on an array it concerns the array; else its items
 	many  bool   // it may occur more than once
 }
 
 // words are the words of tags by name. The table is read-only.
 var words = map[string]word{
-	"title":       {},
-	"description": {},
-	"default":     {many: true},
-	"example":     {items: true, many: true},
-	"enum":        {items: true, many: true},
+	"title":       {whole: true},
+	"description": {whole: true},
+	"default":     {whole: true, many: true},
+	"example":     {many: true},
+	"enum":        {many: true},
 
-	"minLength": {on: "string", items: true},
-	"maxLength": {on: "string", items: true},
-	"pattern":   {on: "string", items: true},
-	"format":    {on: "string", items: true},
+	"minLength": {on: "string"},
+	"maxLength": {on: "string"},
+	"pattern":   {on: "string"},
+	"format":    {on: "string"},
 
-	"minimum":          {on: "number", items: true},
-	"maximum":          {on: "number", items: true},
-	"exclusiveMinimum": {on: "number", items: true},
-	"exclusiveMaximum": {on: "number", items: true},
-	"multipleOf":       {on: "number", items: true},
+	"minimum":          {on: "number"},
+	"maximum":          {on: "number"},
+	"exclusiveMinimum": {on: "number"},
+	"exclusiveMaximum": {on: "number"},
+	"multipleOf":       {on: "number"},
 
-	"minItems":    {on: "array"},
-	"maxItems":    {on: "array"},
-	"uniqueItems": {on: "array"},
+	"minItems":    {on: "array", whole: true},
+	"maxItems":    {on: "array", whole: true},
+	"uniqueItems": {on: "array", whole: true},
 }
 
 // fieldOf returns a pointer to the field of the schema that a word sets.
@@ -64,22 +65,10 @@ func applyTags(s *jsonschema.Schema, f reflect.StructField) (required bool, err 
 	tag, description := f.Tag.Get("jsonschema"), f.Tag.Get("jsonschema_description")
 	elements := splitTag(tag)
 	if !isWords(elements) {
-		switch name, _, ok := strings.Cut(tag, ":"); {
-		case ok && meant(name) != "":
-			return false, fmt.Errorf("the tag begins with %s: and is read as a description: write %s=VALUE, or the description in the tag jsonschema_description", name, meant(name))
-		case tag == "-":
-			return false, errors.New(`the tag jsonschema:"-" does not remove a field: write json:"-"`)
-		case tag != "" && description != "":
-			return false, errors.New("the tags jsonschema and jsonschema_description are two descriptions: remove one")
-		case tag != "":
-			s.Description = tag
-		default:
-			s.Description = description
-		}
-		return false, nil
+		return false, setDescription(s, tag, description)
 	}
 	s.Description = description
-	own := clone(s)
+	own := clone(s) // what the type alone allows
 	seen := map[string]bool{}
 	for _, element := range elements {
 		if element == "required" {
@@ -93,7 +82,21 @@ func applyTags(s *jsonschema.Schema, f reflect.StructField) (required bool, err 
 	return required, checkTagged(s, own)
 }
 
-// clone returns a copy of s and of its items. It is what the type alone allows.
+// setDescription sets the description to that of the tag jsonschema, which is not a list of words, or else to that of jsonschema_description.
+func setDescription(s *jsonschema.Schema, tag, description string) error {
+	switch name, _, ok := strings.Cut(tag, ":"); {
+	case ok && meant(name) != "":
+		return fmt.Errorf("the tag begins with %s: and is read as a description: write %s=VALUE, or the description in the tag jsonschema_description", name, meant(name))
+	case tag == "-":
+		return errors.New(`the tag jsonschema:"-" does not remove a field: write json:"-"`)
+	case tag != "" && description != "":
+		return errors.New("the tags jsonschema and jsonschema_description are two descriptions: remove one")
+	}
+	s.Description = cmp.Or(tag, description)
+	return nil
+}
+
+// clone returns a copy of s and of its items.
 func clone(s *jsonschema.Schema) *jsonschema.Schema {
 	c := *s
 	if s.Items != nil {
@@ -125,8 +128,8 @@ func isWords(elements []string) bool {
 	})
 }
 
-// meant returns the word that restricts values and of which name is a spelling or nearly one, if exactly one is; "": a text. Words such as
-// format and example also begin descriptions.
+// meant returns the word from which name differs by at most one letter, apart from case. It returns "" if there is no such word or several,
+// and for words that often begin a description, such as format and example.
 func meant(name string) (found string) {
 	name = strings.ToLower(strings.TrimSpace(name))
 	for known, w := range words {
@@ -159,10 +162,11 @@ func applyWord(s *jsonschema.Schema, element string, seen map[string]bool) error
 	case name == "description" && s.Description != "":
 		return errors.New("description and the tag jsonschema_description are two descriptions: remove one")
 	}
-	if w.items && s.Type == "array" {
+	if !w.whole && s.Type == "array" {
 		s = s.Items
 	}
-	if kind := s.Type; w.on != "" && kind != w.on && (kind != "integer" || w.on != "number") {
+	isOther := s.Type != w.on && (s.Type != "integer" || w.on != "number") // an integer is a number
+	if w.on != "" && isOther {
 		return fmt.Errorf("the tag has %s, which restricts a %s, and the JSON form of the field is %s", element, w.on, describeType(s))
 	}
 	if !seen[name] && name == "enum" {
@@ -277,7 +281,7 @@ func parseBool(value string) (bool, error) {
 	return value == "true", nil
 }
 
-// checkTagged checks the words of a field against each other and against its type.
+// checkTagged checks the words of a field against each other and against own, the schema of its type.
 func checkTagged(s, own *jsonschema.Schema) error {
 	if s.Type == "array" && s.Items != nil {
 		if err := checkTagged(s.Items, own.Items); err != nil {

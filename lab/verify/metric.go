@@ -33,35 +33,35 @@ const (
 	metricForeign    = "history_foreign"
 )
 
-// A definition describes a metric. If repeats is true, its cases are trials of the same request, for which pass^k is estimated.
-type definition struct {
-	id, name, counts string
-	repeats          bool
-}
+// A definition describes a metric.
+type definition struct{ id, name, counts string }
 
 var definitions = []definition{
-	{metricAccepted, "Requests accepted", "requests in the plain form that are not refused, of those answered", false},
-	{metricDelivery, "Answers delivered", "answers that arrive whole, of the requests that are not refused", false},
-	{metricShape, "Form of the wire", "answers without any deviation from the wire's form", false},
-	{metricFinish, "Finish reason", "answers that end by themselves, with the right reason", false},
-	{metricUsage, "Usage", "answers whose usage is there, adds up, grows with the prompt and is the same whole and streamed", false},
-	{metricConduct, "Turns as asked", "answers with a call of an offered tool where one is asked for, with text after a result", false},
-	{metricAuto, "Schema accuracy", "answers with finish reason tool_calls whose calls all fit their schemas (K2 Vendor Verifier)", false},
-	{metricWhole, "Forced schema accuracy, whole", "answers to tool_choice required with arguments that fit the schema (Kimi Vendor Verifier)", false},
-	{metricStreamed, "Forced schema accuracy, streamed", "the same, streamed", false},
-	{metricStrict, "Strict", "calls with strict set whose arguments fit the schema", false},
-	{metricFidelity, "Argument fidelity", "calls whose valid arguments are exactly those that were asked for", false},
-	{metricNone, "tool_choice none", "answers without a call", true},
-	{metricRequired, "tool_choice required", "answers with a call", true},
-	{metricNamed, "tool_choice of one tool", "answers with a call of that tool", true},
-	{metricParallel, "parallel_tool_calls false", "answers with one call at most", true},
-	{metricNoTools, "tool_choice required without tools", "requests that are refused, since there is no tool to call", true},
-	{metricStructured, "Structured output", "answers to a response format that fit its schema", false},
-	{metricOwn, "History of its own", "calls without reasoning and signatures that are accepted with their result", false},
-	{metricReasoning, "Reasoning round trip", "calls that are accepted with their result, with reasoning and signatures as they came", false},
-	{metricPlain, "History without reasoning", "the same calls, accepted without their reasoning and signatures", false},
-	{metricForeign, "History of another server", "histories that are accepted with a call that the server did not make, and a user message after its result", true},
+	{metricAccepted, "Requests accepted", "requests in the plain form that are not refused, of those answered"},
+	{metricDelivery, "Answers delivered", "answers that arrive whole, of the requests that are not refused"},
+	{metricShape, "Form of the wire", "answers without any deviation from the wire's form"},
+	{metricFinish, "Finish reason", "answers that end by themselves, with the right reason"},
+	{metricUsage, "Usage", "answers whose usage is there, adds up, grows with the prompt and is the same whole and streamed"},
+	{metricConduct, "Turns as asked", "answers with a call of an offered tool where one is asked for, with text after a result"},
+	{metricAuto, "Schema accuracy", "answers with finish reason tool_calls whose calls all fit their schemas (K2 Vendor Verifier)"},
+	{metricWhole, "Forced schema accuracy, whole", "answers to tool_choice required with arguments that fit the schema (Kimi Vendor Verifier)"},
+	{metricStreamed, "Forced schema accuracy, streamed", "the same, streamed"},
+	{metricStrict, "Strict", "calls with strict set whose arguments fit the schema"},
+	{metricFidelity, "Argument fidelity", "calls whose valid arguments are exactly those that were asked for"},
+	{metricNone, "tool_choice none", "answers without a call"},
+	{metricRequired, "tool_choice required", "answers with a call"},
+	{metricNamed, "tool_choice of one tool", "answers with a call of that tool"},
+	{metricParallel, "parallel_tool_calls false", "answers with one call at most"},
+	{metricNoTools, "tool_choice required without tools", "requests that are refused, since there is no tool to call"},
+	{metricStructured, "Structured output", "answers to a response format that fit its schema"},
+	{metricOwn, "History of its own", "calls without reasoning and signatures that are accepted with their result"},
+	{metricReasoning, "Reasoning round trip", "calls that are accepted with their result, with reasoning and signatures as they came"},
+	{metricPlain, "History without reasoning", "the same calls, accepted without their reasoning and signatures"},
+	{metricForeign, "History of another server", "histories that are accepted with a call that the server did not make, and a user message after its result"},
 }
+
+// repeated are the metrics whose cases are trials of the same request, for which pass^k is estimated.
+var repeated = []string{metricNone, metricRequired, metricNamed, metricParallel, metricNoTools, metricForeign}
 
 // ofFinding maps findings to metrics, for findings that do not have the metric of their group in byGroup. "": the finding affects no
 // metric, because a probe counts it itself or it is not a property of an answer.

@@ -82,7 +82,7 @@ const anySchema = `{"type":"object","properties":{"value":{"description":"Any JS
 // A trigger reports whether a tool was called for a prompt.
 type trigger struct{ called, measured bool }
 
-// triggers are prompts that need a tool, and prompts that do not.
+// triggers are prompts, of which the first half need a tool and the others do not. The first needs the tool weather.
 var triggers = []string{
 	doctor.WeatherPrompt, "Check that the system is up.", "What is the weather in Lima right now?", "Call ping.",
 	"Reply exactly with: one two three", "Translate the word bread into French.", "Tell me a joke about cats.", "Reply with the word yes.",
@@ -143,8 +143,8 @@ func allValid(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
 	return len(calls) > 0
 }
 
-// fits adds a case to the metric, with the validity of the calls of an answer, and records deviations.
-func (s *side) fits(metric string, a *doctor.Answer, tools []*lathe.ToolSpec) {
+// countFit adds a case to the metric, which succeeds if allValid, and counts the deviations of one that fails.
+func (s *side) countFit(metric string, a *doctor.Answer, tools []*lathe.ToolSpec) {
 	ok := allValid(a, tools)
 	s.count(metric, ok)
 	if ok {
@@ -162,35 +162,39 @@ func (s *side) fits(metric string, a *doctor.Answer, tools []*lathe.ToolSpec) {
 	}
 }
 
-// The values of the parameter wanted of conducts.
-const (
-	callOptional = false
-	callWanted   = true
-)
+// callWanted is the value of the parameter wanted of countConduct for prompts that need a tool.
+const callWanted = true
 
-// conducts adds a case to metricConduct: the answer must have a call if wanted is true, and no call of a tool that is not offered. It
+// countConduct adds a case to metricConduct: the answer must have a call if wanted is true, and no call of a tool that is not offered. It
 // reports whether the calls can be checked further.
-func (s *side) conducts(a *doctor.Answer, tools []*lathe.ToolSpec, wanted bool) bool {
-	calls := a.Finish.Message.Calls()
-	for i := range calls {
-		if offered(&calls[i], tools) < 0 {
-			s.check(metricConduct, "unknown-tool", false)
-			return false
-		}
+func (s *side) countConduct(a *doctor.Answer, tools []*lathe.ToolSpec, wanted bool) bool {
+	if s.countUnknown(a, tools) {
+		return false
 	}
+	called := len(a.Finish.Message.Calls()) > 0
 	inText := slices.Contains(a.Findings, "calls-in-text")
-	ok := !inText && (len(calls) > 0 || !wanted)
+	ok := !inText && (called || !wanted)
 	s.count(metricConduct, ok)
 	if !ok && !inText {
 		s.deviate(metricConduct, "no-call")
 	}
-	return ok && len(calls) > 0
+	return ok && called
 }
 
-// auto adds a case to metricAuto, by the formula of the K2 Vendor Verifier.
-func (s *side) auto(a *doctor.Answer, tools []*lathe.ToolSpec) {
+// countUnknown adds a failed case to metricConduct if an answer has a call of a tool that is not offered, and reports whether it has.
+func (s *side) countUnknown(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
+	calls := a.Finish.Message.Calls()
+	unknown := slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return offered(&c, tools) < 0 })
+	if unknown {
+		s.check(metricConduct, "unknown-tool", false)
+	}
+	return unknown
+}
+
+// countAuto adds a case to metricAuto, by the formula of the K2 Vendor Verifier.
+func (s *side) countAuto(a *doctor.Answer, tools []*lathe.ToolSpec) {
 	if a.Finish.Reason == lathe.FinishToolCalls {
-		s.fits(metricAuto, a, tools)
+		s.countFit(metricAuto, a, tools)
 	}
 }
 
@@ -228,10 +232,10 @@ func askSchemas(ctx context.Context, s *side) {
 				s.tally(metric).Refused++
 			case o == whole && len(a.Finish.Message.Calls()) > 0:
 				if offered(&a.Finish.Message.Calls()[0], req.Tools) >= 0 {
-					s.fits(metric, a, req.Tools)
+					s.countFit(metric, a, req.Tools)
 					continue
 				}
-				s.conducts(a, req.Tools, callWanted)
+				s.countConduct(a, req.Tools, callWanted)
 			}
 		}
 	}
@@ -242,10 +246,10 @@ func askFidelity(ctx context.Context, s *side) {
 		arguments := fidelityCases[i%len(fidelityCases)]
 		req := prompt("Call submit once with exactly these arguments: "+arguments, submit(anySchema))
 		a, o := s.ask(ctx, req, mode{stream: i/len(fidelityCases)%2 == 0})
-		if o != whole || !s.conducts(a, req.Tools, callWanted) {
+		if o != whole || !s.countConduct(a, req.Tools, callWanted) {
 			continue
 		}
-		s.auto(a, req.Tools)
+		s.countAuto(a, req.Tools)
 		if !allValid(a, req.Tools) {
 			continue // the schema metric counts it
 		}
@@ -258,15 +262,16 @@ func askTriggers(ctx context.Context, s *side) (out []trigger) {
 	for i, text := range triggers {
 		req := prompt(text, weather, ping)
 		a, o := s.ask(ctx, req, mode{stream: i%2 == 0})
-		var t trigger
-		if o == whole {
-			wanted := i < len(triggers)/2
-			t = trigger{called: len(a.Finish.Message.Calls()) > 0, measured: true}
-			if (wanted || t.called) && s.conducts(a, req.Tools, wanted) {
-				s.auto(a, req.Tools)
-			}
+		if o != whole {
+			out = append(out, trigger{})
+			continue
 		}
-		out = append(out, t)
+		wanted := i < len(triggers)/2
+		called := len(a.Finish.Message.Calls()) > 0
+		if (wanted || called) && s.countConduct(a, req.Tools, wanted) {
+			s.countAuto(a, req.Tools)
+		}
+		out = append(out, trigger{called, true})
 	}
 	return out
 }
@@ -286,12 +291,17 @@ func askContracts(ctx context.Context, s *side) {
 		for i := range s.opts.Trials {
 			req := c.Request()
 			a, o := s.ask(ctx, req, ofTrial(i))
-			if o == whole && s.damaged(a, req.Tools) {
+			if o == whole && (hasBadArguments(a) || s.countUnknown(a, req.Tools)) {
 				continue // counted by another metric
 			}
-			s.feature(strings.ReplaceAll(c.Name, "-", "_"), o, func() bool { return c.Kept(a.Finish.Message.Calls()) })
+			s.countFeature(strings.ReplaceAll(c.Name, "-", "_"), o, func() bool { return c.Kept(a.Finish.Message.Calls()) })
 		}
 	}
+	askRequired(ctx, s)
+}
+
+// askRequired requires a call without offering a tool, which a server must refuse.
+func askRequired(ctx context.Context, s *side) {
 	for i := range s.opts.Trials {
 		req := required(prompt(triggers[0], weather))
 		a, o := s.askBy(ctx, s.asker.AskWithoutTools, req, ofTrial(i))
@@ -306,23 +316,8 @@ func askContracts(ctx context.Context, s *side) {
 	}
 }
 
-// damaged reports whether the calls of an answer cannot be checked against a contract: their arguments are damaged, or a tool is not
-// offered, which it counts.
-func (s *side) damaged(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
-	if hasBadArguments(a) {
-		return true
-	}
-	calls := a.Finish.Message.Calls()
-	for i := range calls {
-		if offered(&calls[i], tools) < 0 {
-			return !s.conducts(a, tools, callOptional)
-		}
-	}
-	return false
-}
-
-// feature adds a case of a feature that servers may refuse.
-func (s *side) feature(metric string, o outcome, ok func() bool) {
+// countFeature adds a case of a feature that servers may refuse.
+func (s *side) countFeature(metric string, o outcome, ok func() bool) {
 	switch o {
 	case refused:
 		s.tally(metric).Refused++
@@ -345,8 +340,8 @@ func askStrict(ctx context.Context, s *side) {
 		switch {
 		case o == refused:
 			s.tally(metricStrict).Refused++
-		case o == whole && s.conducts(a, req.Tools, callWanted):
-			s.fits(metricStrict, a, req.Tools)
+		case o == whole && s.countConduct(a, req.Tools, callWanted):
+			s.countFit(metricStrict, a, req.Tools)
 		}
 	}
 }
@@ -357,7 +352,7 @@ func askStructured(ctx context.Context, s *side) {
 		req := prompt("Reply with this JSON object and nothing else: " + c.arguments)
 		req.Sampling.ResponseFormat = json.RawMessage(`{"type":"json_schema","json_schema":{"name":"data","strict":true,"schema":` + c.schema + `}}`)
 		a, o := s.ask(ctx, req, ofTrial(i))
-		s.feature(metricStructured, o, func() bool {
+		s.countFeature(metricStructured, o, func() bool {
 			return fitsSchema([]byte(strings.TrimSpace(a.Finish.Message.Text())), []byte(c.schema))
 		})
 	}
@@ -371,10 +366,10 @@ func askHistories(ctx context.Context, s *side) {
 		if called {
 			m := withIDs(a.Finish.Message)
 			if bare, had := withoutReasoning(m); had {
-				s.back(ctx, metricReasoning, answered(triggers[0], m))
-				s.back(ctx, metricPlain, answered(triggers[0], bare))
+				s.sendBack(ctx, metricReasoning, answered(triggers[0], m))
+				s.sendBack(ctx, metricPlain, answered(triggers[0], bare))
 			} else {
-				s.back(ctx, metricOwn, answered(triggers[0], m))
+				s.sendBack(ctx, metricOwn, answered(triggers[0], m))
 			}
 		}
 		if o == refused {
@@ -382,7 +377,7 @@ func askHistories(ctx context.Context, s *side) {
 		}
 		req := answered(triggers[0], calling("call_lathe_verify_0001", `{"city":"Oslo"}`))
 		req.Messages = append(req.Messages, lathe.User("Reply with one sentence."))
-		s.back(ctx, metricForeign, req)
+		s.sendBack(ctx, metricForeign, req)
 	}
 }
 
@@ -390,9 +385,9 @@ func askHistories(ctx context.Context, s *side) {
 func (s *side) askForCall(ctx context.Context, text string) (a *doctor.Answer, o outcome, called bool) {
 	req := prompt(text, weather, ping)
 	a, o = s.ask(ctx, req, mode{stream: true})
-	called = o == whole && s.conducts(a, req.Tools, callWanted)
+	called = o == whole && s.countConduct(a, req.Tools, callWanted)
 	if called {
-		s.auto(a, req.Tools)
+		s.countAuto(a, req.Tools)
 	}
 	return a, o, called
 }
@@ -442,8 +437,8 @@ func answered(text string, m lathe.Message) *lathe.Request {
 	return req
 }
 
-// back sends a history, and counts whether it is accepted and answered.
-func (s *side) back(ctx context.Context, metric string, req *lathe.Request) {
+// sendBack sends a history, and counts whether it is accepted and answered.
+func (s *side) sendBack(ctx context.Context, metric string, req *lathe.Request) {
 	a, o := s.ask(ctx, req, mode{stream: true, mayRefuse: true})
 	if o == refused {
 		s.count(metric, false)

@@ -247,7 +247,7 @@ func (rep *Report) setStatus() {
 func passK(s *side) []eval.PassK {
 	var of []eval.Trials
 	for _, d := range definitions {
-		if t := s.tally(d.id); d.repeats && t.N > 0 {
+		if t := s.tally(d.id); t.N > 0 && slices.Contains(repeated, d.id) {
 			of = append(of, eval.Trials{OK: t.OK, N: t.N})
 		}
 	}

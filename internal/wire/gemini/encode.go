@@ -192,20 +192,16 @@ func (e *encoder) appendToolConfig(dst wire.JSON) wire.JSON {
 // appendChoice appends the member functionCallingConfig. allowed are the functions that the model may call; nil: all. The wire can express
 // that restriction only if a call is required.
 func appendChoice(dst wire.JSON, c lathe.ToolChoice, allowed []string) wire.JSON {
-	mode := "AUTO"
+	mode, names := "AUTO", []string(nil)
 	switch c.Mode {
 	case lathe.ChoiceNone:
 		mode = "NONE"
-	case lathe.ChoiceRequired, lathe.ChoiceFunction:
-		mode = "ANY"
+	case lathe.ChoiceRequired:
+		mode, names = "ANY", allowed
+	case lathe.ChoiceFunction:
+		mode, names = "ANY", []string{c.Name}
 	}
-	switch {
-	case c.Mode == lathe.ChoiceFunction:
-		allowed = []string{c.Name}
-	case mode != "ANY":
-		allowed = nil
-	}
-	return dst.Val("functionCallingConfig", wire.ObjectOf("mode", mode, "allowedFunctionNames", allowed))
+	return dst.Val("functionCallingConfig", wire.ObjectOf("mode", mode, "allowedFunctionNames", names))
 }
 
 func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {

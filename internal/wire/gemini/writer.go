@@ -22,10 +22,12 @@ type Writer struct {
 	run          string
 	tail         []byte // end of each chunk, after its candidates
 	hideThoughts bool   // the client has not requested thoughts, which this wire sends only on request
-	out          wire.JSON
 
-	// The phases of the answer:
-	started  bool // bytes were written
+	// out is the destination of the Append method in progress. The methods without a destination append to it, within write.
+	out wire.JSON
+
+	// The phases of the answer. Once set, each stays set.
+	started  bool // the opening bracket of the array was written
 	wrote    bool // a part was written or passed
 	finished bool // Pass has passed a finish reason on
 	over     bool // the end was written
@@ -128,10 +130,10 @@ func (w *Writer) closeText() {
 	if w.open == 0 {
 		return
 	}
-	text, thought, signature := w.text.String(), w.open == lathe.DeltaReasoning, w.signed
+	part := textValue(w.text.String(), w.open == lathe.DeltaReasoning, w.signed)
 	w.open, w.signed = 0, ""
 	w.text.Reset()
-	w.appendWhole(textValue(text, thought, signature))
+	w.appendWhole(part)
 }
 
 // addText appends a piece of text or of a thought. In an answer that is not streamed, pieces of one kind are joined.
@@ -292,7 +294,7 @@ func (w *Writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	if f == nil || w.over {
 		return dst
 	}
-	if w.finished {
+	if w.finished { // the server's own end was passed
 		return w.end(dst)
 	}
 	for i, call := range f.Message.Calls() {
@@ -310,13 +312,28 @@ func (w *Writer) appendLast(f *lathe.Finish, extra []lathe.Member) {
 	if !w.whole {
 		w.frame()
 	}
-	if !w.wrote && w.signature == "" && blocked(f) {
+	isBlocked := !w.wrote && w.signature == "" && blocked(f) // such an answer has no candidate
+	if isBlocked {
 		w.out = appendEnd(appendBlocked(w.out, f), w.tail, f, extra)
 		w.endFrame()
 		return
 	}
 	w.out = w.out.If(!w.whole, chunkHead)
-	var parts []wire.JSON
+	for _, part := range w.lastParts(f) {
+		if w.whole {
+			w.appendWhole(part)
+		} else {
+			w.out = w.out.Next().Raw(part)
+		}
+	}
+	end := w.out.Lit(`]},"finishReason":"`).Lit(reasonWord(f, w.refused, w.broken)).Lit(`","index":0}]`)
+	w.out = appendEnd(end, w.tail, f, extra)
+	w.endFrame()
+}
+
+// lastParts returns the parts of the last chunk: the calls that are not yet written, and an empty text if a signature is left or if the
+// chunk, or the answer that is not streamed, would have no part.
+func (w *Writer) lastParts(f *lathe.Finish) (parts []wire.JSON) {
 	for i := range f.Message.Calls() {
 		c := w.calls[i]
 		if c == nil || i < w.next {
@@ -334,16 +351,7 @@ func (w *Writer) appendLast(f *lathe.Finish, extra []lathe.Member) {
 	if signature != "" || !hasPart {
 		parts = append(parts, textValue("", false, signature))
 	}
-	for _, part := range parts {
-		if w.whole {
-			w.appendWhole(part)
-		} else {
-			w.out = w.out.Next().Raw(part)
-		}
-	}
-	end := w.out.Lit(`]},"finishReason":"`).Lit(reasonWord(f, w.refused, w.broken)).Lit(`","index":0}]`)
-	w.out = appendEnd(end, w.tail, f, extra)
-	w.endFrame()
+	return parts
 }
 
 // appendEnd appends the members that follow the candidates in the last object of an answer.
