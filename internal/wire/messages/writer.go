@@ -135,7 +135,7 @@ func (w *writer) callDelta(d *lathe.Delta) {
 		}
 		it.id, it.name = d.ID, d.Name
 	case lathe.DeltaCallArgs:
-		isOpen := it.began && !it.ended && w.queue[0] == it
+		isOpen := it.began && !it.ended && len(w.queue) > 0 && w.queue[0] == it
 		if isOpen && len(it.unsent) == 0 {
 			if d.Text != "" {
 				w.delta(it, d.Text)

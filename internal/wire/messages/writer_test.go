@@ -421,6 +421,17 @@ func checkContinued(t *testing.T, f *lathe.Finish, deltas []lathe.Delta) {
 	}
 }
 
+// TestWriterEndsRelayedCallOnce: arguments that follow the relayed end of their block are not written, and no other call gets them.
+func TestWriterEndsRelayedCallOnce(t *testing.T) {
+	w := Codec{}.NewWriter(&wire.AnswerHead{ID: "1", Model: "m"})
+	begin := "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":{}}}\n\n"
+	w.Pass(&lathe.Raw{Bytes: []byte(begin), Deltas: []lathe.Delta{{Kind: lathe.DeltaCallStart, ID: "c", Name: "f"}}})
+	w.Pass(&lathe.Raw{Bytes: []byte("data: {\"type\":\"content_block_stop\",\"index\":0}\n\n")})
+	if out := w.AppendDelta(nil, lathe.Delta{Kind: lathe.DeltaCallArgs, Text: "{}"}); len(out) > 0 {
+		t.Errorf("writes %s after the end of the block", out)
+	}
+}
+
 // TestStopReasons: the reason follows from the content and not from the word (W6, W23, W24).
 func TestStopReasons(t *testing.T) {
 	call := lathe.ToolCall{ID: "toolu_1", Name: "f", Arguments: "{}"}
