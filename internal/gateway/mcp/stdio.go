@@ -53,7 +53,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c 
 		cs.cancel()
 		conn.end()
 		_ = session.Close() // an error means that it has already ended
-		<-over              // the session has ended because of ctx
+		_ = <-over          // the session has ended because of ctx
 		<-cs.gone
 		return ctx.Err()
 	}
