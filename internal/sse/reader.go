@@ -22,12 +22,11 @@ type Options struct {
 const (
 	defaultMaxLine  = 1 << 20
 	defaultMaxEvent = 8 << 20
-	usualData       = 512 // bytes of data for which there is room at first
 )
 
 // A Reader reads events from a stream. Only one goroutine at a time may use it.
 type Reader struct {
-	lines *bufio.Scanner // by splitLine
+	lines bufio.Scanner // by splitLine
 	opts  Options
 	err   error // the error that every further Next returns
 
@@ -39,6 +38,7 @@ type Reader struct {
 
 	event   Event // the event that is being read, without its data
 	data    []byte
+	room    [512]byte // for data, as long as it has no more bytes
 	hasData bool
 
 	keep bool   // KeepRaw was called
@@ -47,7 +47,8 @@ type Reader struct {
 
 // NewReader returns a Reader of src. nil opts mean the defaults.
 func NewReader(src io.Reader, opts *Options) *Reader {
-	r := &Reader{lines: bufio.NewScanner(src), data: make([]byte, 0, usualData)}
+	r := &Reader{lines: *bufio.NewScanner(src)}
+	r.data = r.room[:0]
 	if opts != nil {
 		r.opts = *opts
 	}
