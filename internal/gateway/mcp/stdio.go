@@ -43,17 +43,20 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c 
 	}
 	conn.protocol = cs.protocol
 	close(conn.begin)
-	over := make(chan error, 1)
-	go func() { over <- session.Wait() }()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		err = session.Wait()
+	}()
 	select {
-	case err := <-over:
+	case <-over:
 		<-cs.gone
 		return conn.outcome(err)
 	case <-ctx.Done():
 		cs.cancel()
 		conn.end()
 		_ = session.Close() // an error means that it has already ended
-		_ = <-over          // the session has ended because of ctx
+		<-over
 		<-cs.gone
 		return ctx.Err()
 	}
