@@ -155,7 +155,7 @@ func (p *jsonParser) thinkMark(mark int, text string) {
 	_, closes := p.prose.block(mark)
 	isToken := p.family.special && (thinking || !p.prose.mask.beginMark())
 	switch {
-	case isToken && closes && !thinking && p.prose.seen: // it closes no block
+	case isToken && closes && !thinking && p.prose.hadMark: // it closes no block
 		p.swallow = true
 		return
 	case isToken && !closes:

@@ -23,11 +23,11 @@ type prose struct {
 	base      int
 	mask      mask
 	think     int    // number of the open block, from 1; 0 if none is open
-	seen      bool   // there was a block, or an opening mark in text
-	heldClose string // a closing mark, buffered because a backtick after it would make it quoted text
+	hadMark   bool   // there was a block, or an opening mark in text: a closing mark now ends no block that the prompt opened
+	heldClose string // a closing mark, buffered because a backtick after it would make it quoted text; thought.closeHeld says that it is set
 
 	// The open block; closeThought resets these.
-	fresh          bool // the prompt opened the block, and no text of it was read
+	mayRepeat      bool // the prompt opened the block, and only white space followed: the text may repeat the opening mark
 	backticks      int  // number of backticks on the last line
 	endsInBacktick bool // the last byte is a backtick
 }
@@ -35,7 +35,7 @@ type prose struct {
 func newProse(r *reader, base int) prose {
 	p := prose{r: r, base: base}
 	if r.opts.ThinkingStartsOpen {
-		p.think, p.seen, p.fresh = 1, true, true
+		p.think, p.hadMark, p.mayRepeat = 1, true, true
 	}
 	return p
 }
@@ -46,7 +46,7 @@ const maxThoughtBytes = 1 << 20
 
 // closeThought ends the open block of thinking.
 func (p *prose) closeThought() {
-	p.think, p.fresh, p.backticks, p.endsInBacktick = 0, false, 0, false
+	p.think, p.mayRepeat, p.backticks, p.endsInBacktick = 0, false, 0, false
 	p.r.thought.text, p.r.thought.mentions = p.r.thought.text[:0], false
 	p.mask.fresh()
 }
@@ -58,7 +58,7 @@ func (p *prose) settle(next string) {
 		return
 	}
 	mark := p.heldClose
-	p.heldClose, p.r.thought.shuts = "", false
+	p.heldClose, p.r.thought.closeHeld = "", false
 	if next[0] == '`' {
 		p.text(mark)
 	} else {
@@ -84,7 +84,7 @@ func (p *prose) text(s string) {
 		return
 	}
 	p.r.emit(lathe.DeltaReasoning, s)
-	p.fresh = p.fresh && trimSpace(s) == ""
+	p.mayRepeat = p.mayRepeat && trimSpace(s) == ""
 	line := s[strings.LastIndexByte(s, '\n')+1:]
 	if len(line) < len(s) {
 		p.backticks = 0
@@ -112,29 +112,32 @@ func (p *prose) mention(mark string) {
 // block returns the number of the block, from 1, to which a mark of thinking belongs, and whether the mark closes it.
 func (p *prose) block(id int) (n int, closes bool) { return (id-p.base)/2 + 1, (id-p.base)%2 == 1 }
 
-// mark reads a mark of the scanner. It returns false if the mark opens a call.
+// mark reads a mark of the scanner. It returns false, and the caller reads the mark, if the mark belongs to a call outside of thinking.
 func (p *prose) mark(id int, text string) bool {
 	p.settle(text)
 	if p.think > 0 {
 		p.markInThought(id, text)
 		return true
 	}
-	block, closes := p.block(id)
-	switch {
-	case p.mask.beginMark():
+	if p.mask.beginMark() { // code, which leaves hadMark as it is
 		p.mask.quotation.noteCall()
 		p.text(text)
-	case id < p.base:
+		return true
+	}
+	if id < p.base {
 		return false
-	case closes && p.seen, !closes && p.inLine():
-		p.seen = true // the next closing mark belongs to this one
+	}
+	block, closes := p.block(id)
+	switch {
+	case closes && p.hadMark, !closes && p.inLine(): // text
 		p.text(text)
-	case closes:
-		p.seen, p.r.thought.lone = true, true
+	case closes: // the end of a block that the prompt opened
+		p.r.thought.closedAlone = true
 		p.mask.fresh()
 	default:
-		p.think, p.seen = block, true
+		p.think = block
 	}
+	p.hadMark = true
 	return true
 }
 
@@ -148,11 +151,11 @@ func (p *prose) markInThought(id int, text string) {
 	switch {
 	case id < p.base:
 		p.mention(text)
-	case p.fresh && !closes && block == p.think: // the opening mark that the prompt already ended with
-	case !closes || block != p.think:
+	case p.mayRepeat && !closes && block == p.think: // dropped: the opening mark that the prompt already ended with
+	case !closes || block != p.think: // not the closing mark of this block
 		p.text(text)
-	case inBackticks:
-		p.heldClose, p.r.thought.shuts = text, true
+	case inBackticks: // quoted if a backtick follows; settle decides
+		p.heldClose, p.r.thought.closeHeld = text, true
 	default:
 		p.closeThought()
 	}

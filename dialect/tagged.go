@@ -109,8 +109,10 @@ func (t *tagged) scanned(text string, mark int) {
 		}
 		t.keep(text)
 		t.inBad(r)
-	case taggedName, taggedKey:
-		t.nameOrKey(text, r)
+	case taggedName:
+		t.inName(text, r)
+	case taggedKey:
+		t.inParamKey(text, r)
 	case taggedJSON:
 		t.json(text, r)
 	default:
@@ -214,7 +216,7 @@ func (t *tagged) inWrapper(text string, r role) {
 		t.payload.add(text)
 	case r == roleText && t.grammar.call == nil:
 		t.state = taggedName
-		t.nameText(text)
+		t.inName(text, r)
 	default:
 		t.reject(text, r)
 	}

@@ -6,15 +6,17 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// This file reads the name of the tool and the keys of the parameters. They are in a tag (<function=write>, <parameter name="path">) or
-// follow one (<tool_call>write, <arg_key>path</arg_key>). The tags are read byte by byte up to `>`, all else in the tokens of the scanner.
+// This file reads the name of the tool and the keys of the parameters. They are in a tag, which is read byte by byte up to `>`, or follow
+// one and are read in the tokens of the scanner. The states in which they are read:
+//
+//	            in a tag                             after a tag
+//	the name    taggedHead   <function=write>        taggedName  <tool_call>write
+//	a key       taggedParam  <parameter name="path"> taggedKey   <arg_key>path</arg_key>
+//
+// The tag of a parameter that follows a value without a closing tag is read in the state taggedNextTag.
 
-// nameOrKey reads a token of a name or a key that follows a tag.
-func (t *tagged) nameOrKey(text string, r role) {
-	if t.state == taggedName {
-		t.inName(text, r)
-		return
-	}
+// inParamKey reads a token of a key that follows a tag, up to the closing tag of the key.
+func (t *tagged) inParamKey(text string, r role) {
 	switch r {
 	case roleText:
 		n := min(len(text), maxNameBytes-len(t.token))
@@ -31,31 +33,34 @@ func (t *tagged) nameOrKey(text string, r role) {
 	}
 }
 
-// inName reads a token of a name that follows a tag; a mark ends the name.
+// inName reads a token of a name that follows the tag of the wrapper. A newline or any mark ends the name.
 func (t *tagged) inName(text string, r role) {
-	switch {
-	case r == roleText:
-		t.nameText(text)
-	case !t.startCall(string(t.token)):
-		t.reject(text, r)
-	case r == roleNameEnd:
-		t.keep(text)
-	default:
-		t.inside(text, r)
+	if r != roleText {
+		t.endName(text, r)
+		return
 	}
-}
-
-// nameText reads the name that follows the wrapper, up to a newline or a tag.
-func (t *tagged) nameText(text string) {
-	name, rest, found := strings.Cut(text, "\n")
+	name, _, found := strings.Cut(text, "\n")
 	n := min(len(name), maxNameBytes-len(t.token))
 	t.token = append(t.token, name[:n]...)
 	t.keep(name[:n])
 	switch {
-	case n < len(name), found && !t.startCall(string(t.token)):
-		t.reject(text[n:], roleText)
+	case n < len(name):
+		t.reject(text[n:], r)
 	case found:
-		t.inside("\n"+rest, roleText)
+		t.endName(text[n:], r)
+	}
+}
+
+// endName starts the call of the name that was read, and reads text, which follows the name.
+func (t *tagged) endName(text string, r role) {
+	if !t.startCall(string(t.token)) {
+		t.reject(text, r)
+		return
+	}
+	if r == roleNameEnd {
+		t.keep(text)
+	} else {
+		t.inside(text, r)
 	}
 }
 
@@ -162,7 +167,7 @@ func (g *grammar) paramTag(inner string) (key string, types valueTypes) {
 	switch {
 	case !g.attrs:
 		return inner, 0
-	case !g.typed:
+	case !g.typed: // types stays 0: the attribute string has no meaning
 	case attributeValue(inner, "string") == "true":
 		types = typeString
 	default:

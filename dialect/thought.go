@@ -17,28 +17,28 @@ type Thinker interface {
 }
 
 // ClosesAlone implements [Thinker].
-func (r *reader) ClosesAlone() bool { return r.thought.lone }
+func (r *reader) ClosesAlone() bool { return r.thought.closedAlone }
 
 func (r *reader) setInPrefix(inPrefix bool) { r.inPrefix = inPrefix }
 
 // A thought is the state of thinking that a parser needs for [Thinker].
 type thought struct {
-	text     []byte // text of the open block from its first unquoted mark of a call on
-	mentions bool   // the open block has an unquoted mark of a call
-	shuts    bool   // the text ends with a closing mark, which ends the block unless a backtick follows
-	lone     bool   // a closing mark had no opening mark
+	text        []byte // text of the open block from its first unquoted mark of a call on
+	mentions    bool   // the open block has an unquoted mark of a call
+	closeHeld   bool   // heldClose of the prose is set: the text ends with a closing mark, which ends the block unless a backtick follows
+	closedAlone bool   // a closing mark had no opening mark
 }
 
 // OpenThought implements [Thinker].
 func (r *reader) OpenThought() string {
-	if len(r.thought.text) > maxThoughtBytes || r.thought.shuts {
+	if len(r.thought.text) > maxThoughtBytes || r.thought.closeHeld {
 		return ""
 	}
 	return string(r.thought.text)
 }
 
 func (a *autoParser) ClosesAlone() bool {
-	return a.thought.lone || a.parser != nil && a.parser.ClosesAlone()
+	return a.thought.closedAlone || a.parser != nil && a.parser.ClosesAlone()
 }
 
 func (a *autoParser) OpenThought() string {
