@@ -14,8 +14,8 @@ import (
 
 // The library tries every schema on every value to which it applies, as often as it applies. A schema of a few hundred bytes can require
 // more work than can ever be done, so the work is computed before the check. One unit is about the time to try one schema on one value; the
-// other weights below are estimates in this unit. The cost of a pattern is known only after matching: each pattern is matched once with each
-// text to which it applies.
+// other weights below are rough estimates in this unit, and follow the steps of the library. The cost of a pattern is known only after
+// matching: each pattern is matched once with each text to which it applies.
 
 // maxWork is the largest amount of work of one check.
 const maxWork = 500_000
@@ -54,7 +54,7 @@ func newWorkload(all []*jsonschema.Schema) (*workload, error) {
 	return w, nil
 }
 
-// choiceWork returns the cost of enum and const.
+// choiceWork returns the cost of enum and const: the library compares the value with each choice.
 func choiceWork(s *jsonschema.Schema) int {
 	n := 0
 	if s.Const != nil {
@@ -65,7 +65,7 @@ func choiceWork(s *jsonschema.Schema) int {
 			n += valueWork(v)
 		}
 	}
-	return n / 8
+	return n / 8 // valueWork counts in eighths
 }
 
 // valueWork returns the cost of comparing a value with v, in eighths of a unit.
@@ -73,7 +73,7 @@ func valueWork(v any) int {
 	n := 1
 	switch v := v.(type) {
 	case json.Number:
-		n = 40 + len(v)
+		n = 40 + len(v) // both numbers are parsed as big.Rat for the comparison
 	case []any:
 		for _, e := range v {
 			n += valueWork(e)
@@ -132,7 +132,7 @@ func (w *workload) allows(root *jsonschema.Schema, v any) bool {
 	return c.cost(root, newItem(v)) <= maxWork
 }
 
-// pairWork returns the cost of comparing each pair of n items.
+// pairWork returns the cost of comparing each of the n²/2 pairs of n items, a sixteenth of a unit for each.
 func pairWork(n int) int { return n * n / 32 }
 
 // An item is a value with identity, so that costs can be stored for it.
@@ -173,14 +173,14 @@ type application struct {
 // A counter computes the cost of one check.
 type counter struct {
 	*workload
-	known   map[application]int
-	matches int // cost of the matches so far
+	known     map[application]int
+	matchWork int // cost of the matches so far
 }
 
-// match is the function match, in which all matches of the check share maxWork.
-func (c *counter) match(re jsonschema.Regexp, text string) (found bool, work int) {
-	found, work = match(re, text, maxWork-c.matches)
-	c.matches += work
+// matchCounted is the function match, in which all matches of the check share maxWork.
+func (c *counter) matchCounted(re jsonschema.Regexp, text string) (found bool, work int) {
+	found, work = match(re, text, maxWork-c.matchWork)
+	c.matchWork += work
 	return found, work
 }
 
@@ -193,7 +193,7 @@ func (c *counter) cost(s *jsonschema.Schema, it *item) int {
 	if len(c.known) > maxWork {
 		return maxWork + 1
 	}
-	c.known[at] = 0
+	c.known[at] = 0 // counts towards the limit above; never read, since newWorkload refuses schemas that lead back to themselves
 	n := 1 + c.fixed[s] + c.own(s, it)
 	for sub := range c.inPlace(s) {
 		n = c.add(n, sub, it)
@@ -221,12 +221,12 @@ func (c *counter) add(n int, s *jsonschema.Schema, it *item) int {
 
 // addMember returns n plus the cost of what s applies to a member of an object, and to its name.
 func (c *counter) addMember(n int, s *jsonschema.Schema, name string, it *item) int {
-	matches := func(re jsonschema.Regexp) bool {
-		found, work := c.match(re, name)
+	nameMatches := func(re jsonschema.Regexp) bool { // forMember calls it between two iterations of the loop, so n is up to date
+		found, work := c.matchCounted(re, name)
 		n += work
 		return found
 	}
-	for sub := range forMember(s, name, matches) {
+	for sub := range forMember(s, name, nameMatches) {
 		n = c.add(n, sub, it)
 	}
 	for _, ext := range s.Extensions {
@@ -243,12 +243,12 @@ func (c *counter) own(s *jsonschema.Schema, it *item) int {
 	switch v := it.value.(type) {
 	case string:
 		if s.Pattern != nil {
-			_, n = c.match(s.Pattern, v)
+			_, n = c.matchCounted(s.Pattern, v)
 		}
 	case json.Number:
 		for _, bound := range []*big.Rat{s.Minimum, s.Maximum, s.ExclusiveMinimum, s.ExclusiveMaximum, s.MultipleOf} {
 			if bound != nil {
-				n += 1 + len(v)/16
+				n += 1 + len(v)/16 // a comparison takes longer with more digits
 			}
 		}
 	case []any:
@@ -256,8 +256,8 @@ func (c *counter) own(s *jsonschema.Schema, it *item) int {
 			n = len(v)
 		}
 		if s.UniqueItems {
-			n += it.size * min(len(v), 20)
-			if it.size > len(v)+1 { // nested items can have equal hashes although they differ
+			n += it.size * min(len(v), 20) // the library compares up to 20 items in pairs, and more by their hashes
+			if it.size > len(v)+1 {        // nested items can have equal hashes although they differ
 				n += pairWork(len(v))
 			}
 		}
