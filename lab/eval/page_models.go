@@ -59,13 +59,16 @@ func (p *page) filters(s *Summary) {
 	p.Put("</fieldset>\n")
 }
 
+// rateFigure is the name of the figure by which the models are compared.
+const rateFigure = "rate"
+
 // A figure is one row of the table of models. Its text is "" if the model has no such figure.
 type figure struct{ name, text string }
 
 func (r *Row) figures() []figure {
 	return []figure{
 		{"passed", share(r.OK, r.Runs)},
-		{"rate", some(r.Runs, percent(r.OKRate))},
+		{rateFigure, some(r.Runs, percent(r.OKRate))},
 		{"95 % interval", some(r.Runs, percent(r.Low)+" – "+percent(r.High))},
 		{"all of 2 runs (pass^2)", r.pass(2)},
 		{"all of 4 runs (pass^4)", r.pass(4)},
@@ -137,11 +140,11 @@ func (p *page) models(s *Summary) {
 		if !slices.ContainsFunc(columns, func(c []figure) bool { return c[row].text != "" }) {
 			continue
 		}
-		p.modelRow(s, f.name, func(i int) (string, *Row) {
-			if f.name == "rate" {
-				return columns[i][row].text, &s.Models[i]
+		p.modelRow(s, f.name, func(i int) (text string, compared *Row) {
+			if f.name == rateFigure {
+				compared = &s.Models[i]
 			}
-			return columns[i][row].text, nil
+			return columns[i][row].text, compared
 		})
 	}
 	rows := s.ModelsGroups()
