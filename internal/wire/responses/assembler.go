@@ -181,7 +181,7 @@ func (r *itemReader) find(e *streamEvent) *item {
 	return nil
 }
 
-// begin adds an item. It returns nil if a limit is reached; a.Err is then set.
+// begin adds an item. It returns nil if a limit is reached; r.Err is then set.
 func (r *itemReader) begin(index int, raw []byte) *item {
 	if len(r.items) == maxItems {
 		r.Err = fmt.Errorf("%w: more than %d items", wire.ErrTooLarge, maxItems)
