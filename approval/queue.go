@@ -126,7 +126,7 @@ const (
 	maxBody   = 1 << 20
 )
 
-// check returns an error if the answer is not valid for any request.
+// check returns an error if the answer is valid for no request.
 func (a *Answer) check() error {
 	object := func(raw json.RawMessage) bool {
 		return len(raw) <= maxBody && rawjson.Check(raw, rawjson.Limits{}) == nil && raw[rawjson.SkipSpace(raw, 0)] == '{'

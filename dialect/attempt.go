@@ -8,7 +8,7 @@ import (
 // the parser can return it as text if the call is unreadable.
 //
 // An attempt begins with begin. All its text is passed to keep; in an open call, checkLimit first says how much may be read at once. A readable
-// attempt ends with end. An unreadable one has two steps: markUnreadable emits its text so far, and keep what follows, as text; at its end,
+// attempt ends with end. An unreadable one has two steps: markUnreadable emits its text so far as text, and keep emits the rest; at its end,
 // report emits the ParseError. becomeUnreadable and reject are markUnreadable for parsers that then only search for the end of the call,
 // where endUnreadable reports it.
 //

@@ -130,7 +130,7 @@ func (p *jsonParser) finish() {
 	case blockCite: // the mark of a citation that did not end is text
 		p.text(string(p.raw))
 	case blockSection:
-		if p.taken == 0 && !p.sectionFailed { // after a call, that the end mark is missing is no error
+		if p.taken == 0 && !p.sectionFailed { // after a call, a missing end mark is no error
 			p.block = nil
 			p.incomplete()
 		}

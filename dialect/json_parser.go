@@ -44,6 +44,7 @@ type jsonParser struct {
 	sectionFailed bool // the section has had an unreadable call
 
 	jsonAttempt
+
 	// The block.
 	part        int         // index of the part of the head
 	partial     []byte      // the bytes of the head part or of the mark being read

@@ -147,7 +147,7 @@ func (t *tagged) endValue() {
 }
 
 // endLastValue ends the value as endValue does, and the call. r is the role of the mark that ends the call; text is that mark if it was not
-// kept yet.
+// passed to keep yet.
 func (t *tagged) endLastValue(text string, r role) {
 	t.endValueText(text)
 	t.complete = t.value.endLast()

@@ -58,7 +58,7 @@ func newNode(opts *Options, store store.Shared) *node {
 }
 
 // A claimHandle is the claim on a run that this process executes. It is nil on a store that is not shared. begin or own makes it, and end must
-// be called once. In between, the goroutine of the run notes what it has appended and read, for the release of the claim, and the renewal of
+// be called once. In between, the goroutine of the run records what it has appended and read, for the release of the claim. The renewal by
 // the node resets watch or calls lose.
 type claimHandle struct {
 	node  *node
@@ -347,7 +347,7 @@ func (n *node) renewOnce(ctx context.Context) error {
 	var strays []store.Claim
 	var news []string // runs with new signals
 	n.mu.Lock()
-	claiming = claiming || n.claiming.Load() > 0 // a claim that is being made is no stray
+	claiming = claiming || n.claiming.Load() > 0 // a claim that is being made is not one that this node does not execute
 	for _, c := range claims {
 		h := n.owned[c.RunID]
 		isOwned := h != nil && h == before[c.RunID] && h.claim.Epoch == c.Epoch

@@ -160,7 +160,7 @@ func (s *session) setMCP(key string, value json.RawMessage, policy *MCPPolicy) i
 	return 0
 }
 
-// The functions below whose names begin with set parse a value, store it, and return 0 or -EINVAL. null is no value.
+// The functions below whose names begin with set parse a value, store it, and return 0 or -EINVAL. null removes the value.
 
 // setWord parses a pointer or length: an unsigned number, or the negative one with the same bits. null is 0.
 func setWord(to *uint32, value []byte) int32 {

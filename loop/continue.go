@@ -30,7 +30,7 @@ func TakeOver(messages []lathe.Message, ran func(callID string) bool) []lathe.Me
 	return out
 }
 
-// comesAgain reports whether m, the last message, is a request of the loop or an answer: the model will be asked again.
+// comesAgain reports whether m, the last message, is a request of the loop or an answer: the model is then called again.
 func comesAgain(m *lathe.Message) bool {
 	return m.Synthetic || m.Role == lathe.RoleAssistant && len(m.Calls()) == 0
 }

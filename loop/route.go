@@ -24,8 +24,8 @@ func (l *Loop) next(messages []lathe.Message) *Loop {
 	return l
 }
 
-// handOver sets the input for another loop that is to make the next model call, if there is one. That loop continues from the same state as
-// after a restart at this point, and with the same events.
+// handOver sets the input for the loop that is to make the next model call, and returns true, if that is another loop. That loop continues
+// from the same state as after a restart at this point, and with the same events.
 func (r *run) handOver() bool {
 	if r.loop.next(r.req.Messages) == r.loop {
 		return false

@@ -42,7 +42,7 @@ type stream struct {
 	open        []openCall    // calls that have started in this attempt
 	parseErrors int           // number of parse errors emitted in this attempt
 	shown       bool          // text of this attempt was emitted
-	withheld    []lathe.Delta // deltas to emit if the attempt is kept
+	withheld    []lathe.Delta // deltas to emit if the attempt is not dropped
 
 	text       block[event.TextDelta]
 	reasoning  block[event.ReasoningDelta]
@@ -219,7 +219,8 @@ func (s *stream) callArgs(d *lathe.Delta) {
 	s.run.emit(e)
 }
 
-// registered returns the name of the tool that the run offers under this name, also if the model wrote dots for underscores, or unknown.
+// registered returns the name of the tool that the run offers under this name, also if the model wrote dots for underscores. For other names,
+// it returns the constant unknown.
 func (s *stream) registered(name string) string {
 	spec := s.run.work.Offered(name)
 	if spec == nil {

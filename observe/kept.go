@@ -19,7 +19,7 @@ type kept struct {
 	text       []byte // the text of the last element of deltas, until flush writes it into that element
 	n          int64  // the number N of the last delta that was published
 	size       int    // bytes of text in all deltas
-	incomplete bool   // a delta was not retained, so that none is
+	incomplete bool   // a delta was not retained, so none is returned
 }
 
 // note retains the event if it is a delta of the model call. The beginning and the end of a model call discard what is retained.
@@ -65,7 +65,7 @@ func (k *kept) add(e *event.Event, text string) {
 	k.text = append(k.text[:0], text...)
 }
 
-// discard removes what is retained of the model call, and prevents that more of it is retained.
+// discard removes the retained deltas of the model call, and prevents further ones from being retained.
 func (k *kept) discard() { k.incomplete, k.deltas, k.text = true, nil, nil }
 
 // continues reports whether the text of b belongs to that of a.
@@ -94,7 +94,7 @@ func (k *kept) flush() {
 	}
 }
 
-// read returns the retained deltas. Since each may combine several published ones, they are numbered anew, from 1 on. fewer is the number
+// read returns the retained deltas. Since each may combine several published ones, they are renumbered from 1. fewer is the number
 // of published deltas minus that of the returned ones: a subscriber subtracts it from N of each later delta.
 func (k *kept) read() (deltas []event.Event, fewer int64) {
 	k.mu.Lock()

@@ -10,7 +10,7 @@ import (
 // Labels of metrics come from vocabularies with a limit, so that no client can create an unbounded number of series.
 
 // A vocabulary contains the values for the labels of one kind, such as a set of series: each is made once, by create, and found without
-// allocating. A label that accepts refuses gets the value of rest, and so does each new label after there are limit.
+// allocating. A label that accepts refuses gets the value of rest, and so does each new label once the number of labels is limit.
 type vocabulary[K comparable, T any] struct {
 	limit   int
 	rest    K

@@ -102,7 +102,7 @@ func escapes(v string) []string {
 	return out
 }
 
-// build builds the automaton: first the tree of all heads, then the transitions that lead back in it.
+// build builds the automaton: first the tree of all heads, then the transitions for bytes with which no head continues.
 func (f *Finder) build() {
 	f.classes = 1
 	for _, n := range f.needles {

@@ -116,8 +116,8 @@ func (n *waitingNote) Emit(_ context.Context, e event.Event) {
 	}
 }
 
-// findEqualRun returns the run that an equal request began, if that run waits for an approval, or has completed after it waited
-// and no client has received its answer. It returns nil if there is no such run or the store fails. It forgets a run that no
+// findEqualRun returns the run that an equal request began, if that run is in progress, waits for an approval, or has completed
+// after it waited and no client has received its answer. It returns nil if there is no such run or the store fails. It forgets a run that no
 // longer waits, so that only one request gets its answer.
 func (h *planner) findEqualRun(ctx context.Context, a *chat) *runlog.View {
 	t := h.turns.Find(a.digest().key())

@@ -70,8 +70,8 @@ func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), p *pro
 	}
 }
 
-// scan acquires the lock for requests that read many runs (statistics and searches), one for each key: several at once
-// would take the processors from all other requests. It also flushes events in memory to the store. The caller must call
+// scan acquires the lock for requests that read many runs (statistics and searches). Each key has one lock, because several
+// such requests at once would leave no processor for others. It also flushes events in memory to the store. The caller must call
 // unlock.
 func (co *core) scan(ctx context.Context, c *caller) (unlock func(), p *problem) {
 	unlock, p = co.locks.lock(ctx, "scan of "+c.key.Name) // run ids have no blanks, so the name is not that of a run

@@ -191,8 +191,8 @@ func (k *Key) hash() [sha256.Size]byte {
 // configured returns the name of the configured key whose rights the caller has, and to which its calls are charged.
 func (k *Key) configured() string { return cmp.Or(k.Profile, k.Name) }
 
-// authenticate returns the key of the request, or a problem if it has none, an unknown one, or the keys of two callers: its
-// rights would depend on the places of the keys.
+// authenticate returns the key of the request. It returns a problem if the request has no key, an unknown one, or the keys of
+// two callers, because its rights would then depend on which key is read first.
 func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
 	if !s.needsKey() {
 		return anyone, nil

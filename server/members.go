@@ -27,8 +27,8 @@ type members struct {
 	callTurns map[int]*splice.CallTurn
 }
 
-// divide decides which of the members that the server does not read m gets, and which have no effect. It refuses unknown
-// members. relayed is true if the client gets the model server's bytes unchanged.
+// divide decides which of the members that the server does not read are sent to m, and which have no effect. It refuses
+// unknown members. relayed is true if the client gets the model server's bytes unchanged.
 func (ms *members) divide(m *Model, relayed bool) *problem {
 	var stored []string // names of members that the model server resolves
 	if relayed {

@@ -136,8 +136,8 @@ func (l *lookup) look(ctx context.Context) nextLook {
 }
 
 // delivered is the step after a lookup that found an answer delivered before the request arrived. The lookup may have waited
-// for a connection to the store, and the answer may have been delivered in that time: the age of the record is then newer than
-// waited, and only a faster lookup can decide.
+// for a connection to the store, and the answer may have been delivered in that time. The record does not show that, so only a
+// faster lookup can decide.
 func (l *lookup) delivered(record *store.RequestRecord, waited time.Duration) nextLook {
 	after := time.Since(l.track.caller.arrived)
 	isSlow := after-waited > slowLookup

@@ -210,7 +210,7 @@ func (s *socket) readMessage() (m socketMessage, ok bool) {
 	return m, false
 }
 
-// enqueue adds a message to the queue. If too much waits, it ends the connection and returns false.
+// enqueue adds a message to the queue. If too many messages or bytes are queued, it ends the connection and returns false.
 func (s *socket) enqueue(m socketMessage) bool {
 	size := int64(len(m.text))
 	waiting := s.waiting.Add(size)

@@ -249,7 +249,7 @@ func (s *openStream) finish(taken *stream.Buffer, b []byte, bad *problem) stream
 	return streamEnded
 }
 
-// wrote releases the buffer after a write of b that returned err.
+// wrote handles the result err of a write of b: it releases the buffer, or ends the answer if the write failed.
 func (s *openStream) wrote(taken *stream.Buffer, b []byte, err error) streamState {
 	if err != nil { // a failed write may still read the buffer, so it is not released
 		s.caller.code = "client_gone"

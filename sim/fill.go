@@ -172,7 +172,7 @@ func (s *source) text(p *parameter) (raw []byte, ok bool) {
 	return rawjson.AppendQuote(nil, value), found || p.required
 }
 
-// ofKind returns the part of the clause that has a kind; "" if there is none.
+// ofKind returns the part of the clause that is of a kind, such as a place, or "".
 func (s *source) ofKind(kind string) string {
 	switch kind {
 	case "expression":

@@ -55,7 +55,7 @@ func (l ledgerRecords) Settle(ctx context.Context, id string, used Counts) error
 	})
 }
 
-// closeReservation books the usage under a reservation in place of the reserved amount, if it was open, or of the charged one.
+// closeReservation books the usage of a reservation in place of its reserved amount if it was open, or of its charged amount.
 func closeReservation(rows Rows, r *Reservation, state string, used Counts) error {
 	var by Balance
 	switch state {

@@ -27,8 +27,8 @@ type journals struct {
 }
 
 // A journal is the log of one run. Elements of events never change: an append writes behind the length that earlier readers have read. Only
-// the methods of journals change usage, over, ended and bytes, which they count in usage: noteEnd and reopen when the run finishes or not,
-// weigh when its memory changes.
+// the methods of journals change usage, over, ended and bytes, together with the totals in usage: noteEnd when the run finishes,
+// reopen when it continues, and weigh when its memory changes.
 type journal struct {
 	id      string
 	usage   *usage // of the principal of the run

@@ -297,7 +297,7 @@ func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 	const op = "expire calls"
 	var due []*QueuedCall
 	var forgotten, workers int
-	find := func(rows Rows, now time.Time) (err error) { // sets the three; a transaction that does not write only counts: see [Rows]
+	find := func(rows Rows, now time.Time) (err error) { // sets due, forgotten and workers; a read-only transaction only counts: see [Rows]
 		if due, err = rows.DueCalls(); err != nil {
 			return err
 		}

@@ -66,16 +66,16 @@ func (v *view) beginDeferral(opts *RunOptions, settings *lathe.Settings, limits 
 // whySearchWithheld returns why the search is not offered. Reason is "" if it is offered.
 func (v *view) whySearchWithheld() event.WithheldTool {
 	verdict := judgeTool(v.r.opts.Policy, v.run, searchSpec)
-	held := event.WithheldTool{Tool: SearchName, Rule: verdict.Rule}
+	withheld := event.WithheldTool{Tool: SearchName, Rule: verdict.Rule}
 	switch verdict.Decision {
 	case lathe.Allow:
 		return event.WithheldTool{}
 	case lathe.Ask:
-		held.Reason = event.WithheldApproval
+		withheld.Reason = event.WithheldApproval
 	default:
-		held.Reason = event.WithheldPolicy
+		withheld.Reason = event.WithheldPolicy
 	}
-	return held
+	return withheld
 }
 
 // base returns the definitions of the set that are sent from the first model call on, sorted by name, and the part of space that remains

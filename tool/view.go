@@ -155,27 +155,27 @@ func (v *view) judgeTools() []*lathe.ToolSpec {
 // whyWithheld returns why a tool is not offered. Reason is "" if it is offered. A tool that requires an approval is not offered if no approver
 // is configured.
 func (v *view) whyWithheld(e *entry) event.WithheldTool {
-	held := event.WithheldTool{Tool: e.spec.Name}
+	withheld := event.WithheldTool{Tool: e.spec.Name}
 	if v.tooDeep(e) {
-		held.Reason = event.WithheldDepth
-		return held
+		withheld.Reason = event.WithheldDepth
+		return withheld
 	}
 	if e.spec.Owner == lathe.OwnerClient {
-		return held
+		return withheld
 	}
 	verdict := judgeTool(v.r.opts.Policy, v.run, e.spec)
 	switch {
 	case verdict.Decision == lathe.Allow, verdict.Decision == lathe.Ask && v.r.opts.Approver != nil:
-		return held
+		return withheld
 	case verdict.Decision == lathe.Ask && e.spec.Effect == lathe.EffectUndeclared:
-		held.Reason = event.WithheldUndeclared
+		withheld.Reason = event.WithheldUndeclared
 	case verdict.Decision == lathe.Ask:
-		held.Reason = event.WithheldApproval
+		withheld.Reason = event.WithheldApproval
 	default:
-		held.Reason = event.WithheldPolicy
+		withheld.Reason = event.WithheldPolicy
 	}
-	held.Rule = verdict.Rule
-	return held
+	withheld.Rule = verdict.Rule
+	return withheld
 }
 
 // Withheld returns the tools of the set that the run may use but whose definitions are not sent to its model, because of the policy or of

@@ -258,7 +258,7 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 }
 
 // decideCall asks the user about one pending call of a run, and sends the decision. If the decision fails with a *daemonProblem, or if the run
-// was not suspended, the error is shown and not returned: the events that follow tell what became of the call.
+// was not suspended, the error is shown and not returned: the events that follow show the outcome of the call.
 func (d *daemonChat) decideCall(ctx context.Context, run *runDetail, call *openCallView) error {
 	answer, err := d.approver.Approve(ctx, call.request())
 	if err != nil {

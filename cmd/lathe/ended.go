@@ -70,7 +70,7 @@ func upstreamAdvice(err error, words bool) error {
 	return errors.New(msg + upstreamNextStep(up))
 }
 
-// upstreamNextStep returns the advice after the text of an upstream error, or "" if there is none or the text has it.
+// upstreamNextStep returns the advice to append to the text of an upstream error. It is "" if no advice exists or the text contains it.
 func upstreamNextStep(up *lathe.UpstreamError) string {
 	badURL := up.Kind == lathe.UpstreamAborted && strings.Contains(up.Detail, "base URL")
 	switch {

@@ -255,7 +255,7 @@ type guestHost struct {
 	view  *screen
 	store app.Store // nil: runs are not stored; closed by the caller
 
-	set     *tool.Set // tools beside the program's own functions
+	set     *tool.Set // tools in addition to the program's own functions
 	modules *app.Modules
 	servers *app.Servers
 	trail   *audit.Log // nil: there is no audit log

@@ -26,7 +26,7 @@ type removal struct {
 	n   int    // number of runs to remove, or unknownRuns; set before confirm is called
 }
 
-// unknownRuns is the number of runs to remove if a gateway does not tell it: it lists only the runs of the key.
+// unknownRuns is the number of runs to remove if a gateway does not report it: a gateway lists only the runs of the key.
 const unknownRuns = -1
 
 func runsDeleteCommand() *cobra.Command {

@@ -77,7 +77,7 @@ type App struct {
 	executor   Executor           // executes detached runs; nil: the supervisor does
 	server     *server.Server     // nil until newServer
 	mcp        *mcp.Server        // nil until newServer
-	started    time.Time          //
+	started    time.Time          // when New was called
 	recovered  int                // number of runs of an earlier process that were resumed
 	stopTasks  context.CancelFunc
 	tasks      sync.WaitGroup
@@ -87,7 +87,7 @@ type App struct {
 	revisions
 }
 
-// A storage is what an App records in.
+// A storage contains the store, the audit log and the meter of an App.
 type storage struct {
 	store    Store         // nil: runs are not stored
 	ownStore bool          // New has opened the store, and Close closes it
@@ -95,7 +95,7 @@ type storage struct {
 	meter    *budget.Meter // counts model calls; nil: the store has no ledger
 }
 
-// A telemetry is what reports the events of an App to others.
+// A telemetry contains the sinks that report the events of an App to other systems.
 type telemetry struct {
 	traces  *observe.Traces   // sends spans; nil: no collector is configured
 	webhook *webhook.Notifier // nil: no webhook is configured
@@ -103,7 +103,7 @@ type telemetry struct {
 	sinks   []event.Sink // receive every event
 }
 
-// The revisions of the configuration that an App uses.
+// revisions contains the revisions of the configuration that an App uses.
 type revisions struct {
 	mu      sync.Mutex // guards the fields below, and is locked during a reload
 	current *revision

@@ -106,7 +106,8 @@ func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOpti
 	return total, err
 }
 
-// endedRuns yields the runs that ended after the run last and before end, in the order in which they ended. nil: there is no last run.
+// endedRuns yields the runs that ended after the run last and before end, in the order in which they ended. If last is nil, it
+// begins with the first run that ended.
 func endedRuns(ctx context.Context, s store.Compactor, last *store.RunSummary, end time.Time) iter.Seq2[*store.RunSummary, error] {
 	return func(yield func(*store.RunSummary, error) bool) {
 		for {

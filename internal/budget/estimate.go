@@ -96,7 +96,7 @@ func (a *asked) takeThinking(m member) {
 }
 
 // number returns the value of a limit, rounded up to a whole number. It returns 0 for null, which means that the member is absent, and for
-// a value that is not a number of at least least. In the configuration such a value means the limit of the server, and open is set. In a
+// a value that is not a number or is below least. In the configuration such a value means the limit of the server, and open is set. In a
 // request servers treat it as no limit: unbounded is set, and the request is refused.
 func (a *asked) number(m member, least float64) int64 {
 	text := strings.TrimSpace(string(m.value))

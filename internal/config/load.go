@@ -267,7 +267,7 @@ func (l *loader) rowsOfKey(key string) (rows []row, base, path string) {
 }
 
 // splitModelKey splits NAME.PATH, either of which can contain dots: at a path that is one of the settings of a model, else at the last dot. name
-// is "" if there is none.
+// is "" if key contains no dot.
 func splitModelKey(key string) (name, path string) {
 	for _, s := range settingsOf(reflect.TypeFor[Model]()) {
 		if name, ok := strings.CutSuffix(key, "."+s.path); ok {

@@ -195,7 +195,7 @@ func Undo(record string) ([]Change, error) {
 	return changes, nil
 }
 
-// restore writes the text after the edit, or removes the file if there is none. Then it removes the backup, unless the edit keeps it.
+// restore writes the text after the edit, or removes the file if that text is nil. Then it removes the backup, unless the edit retains it.
 func (e *edit) restore(backup string) (err error) {
 	if e.after != nil {
 		err = replace(e.Path, e.after)
@@ -208,8 +208,8 @@ func (e *edit) restore(backup string) (err error) {
 	return err
 }
 
-// former returns the edit that removes the written settings; without a text after it the file is to be removed. Backup is set if the backup
-// is not to be removed.
+// former returns the edit that removes the written settings. Its text after the edit is nil if the file is to be removed, and its Backup is
+// set if the backup is to be retained.
 func (w *Written) former() (e edit, err error) {
 	e.Path, e.Changed = w.Path, true
 	now, err := ReadFile(w.Path)

@@ -19,7 +19,7 @@ import (
 // versions that encoded events whole refuse. An event with another id or a time that is no such number is encoded whole. For example, the
 // second line is the encoded form of the event whose JSON is the first one:
 //
-//	{"event_id":7,"time":"2026-11-23T10:00:01.5Z","run_id":"run_1","request_id":"req_1","turn":2,"type":"ToolCallPlanned","data":{"tool_call_id":"a",…,"seq":0,…}}
+//	{"event_id":7,"time":"2026-11-23T10:00:01.5Z","run_id":"r1","request_id":"q1","turn":2,"type":"ToolCallPlanned","data":{"tool_call_id":"a",…,"seq":0,…}}
 //	{"time":1500000000,"turn":2,"type":"ToolCallPlanned","data":{"tool_call_id":"a",…}}
 type Log struct {
 	// Run is the row of the run, of which a Log uses the ids and the start. It is the zero value, but for RunID, for a Log that begins with

@@ -84,8 +84,8 @@ func digitRange(a, b string) []string {
 	if len(a) == 1 {
 		return []string{with("[" + a + "-" + b + "]")}
 	}
-	// The numbers that begin as a does, those whose first digit is between, and those that begin as b does. If a ends in zeros, or b in
-	// nines, the second part includes the first or the last.
+	// There are three parts: the numbers that begin as a does, those whose first digit is between, and those that begin as b does. If a ends
+	// in zeros, or b in nines, the second part includes the first or the last.
 	first, last := a[0], b[0]
 	var list []string
 	if strings.Trim(a[1:], "0") != "" {

@@ -128,7 +128,7 @@ func (c *Client) renew(ctx context.Context, used string) error {
 	return errors.Join(err, c.save())
 }
 
-// A refusedToken is the token of a request with which the server wants another one.
+// A refusedToken is the token of a request that the server refused, with the kind of token that it requires instead.
 type refusedToken struct {
 	challenge
 	forScopes bool   // the server wants a token with more scopes (status 403), and otherwise a valid one (status 401)

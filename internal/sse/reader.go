@@ -30,7 +30,7 @@ type Reader struct {
 	opts  Options
 	err   error // the error that every further Next returns
 
-	// set by splitLine
+	// Set by splitLine:
 	started  bool   // the position of a byte order mark has been passed
 	skipLF   bool   // the last line ended in CR: a LF that follows belongs to its end
 	searched int    // number of bytes in which no end of a line was found
@@ -38,7 +38,7 @@ type Reader struct {
 
 	event   Event // the event that is being read, without its data
 	data    []byte
-	room    [512]byte // for data, as long as it has no more bytes
+	room    [512]byte // the memory of data, while data fits into it
 	hasData bool
 
 	keep bool   // KeepRaw was called

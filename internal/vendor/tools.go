@@ -155,9 +155,9 @@ func (w *withholder) editValue(v []byte) (out []byte, changed bool) {
 		if name == "tools" && v[0] == '[' {
 			remove = w.editTools
 		}
-		kept, edited := remove(v)
+		value, edited := remove(v)
 		changed = changed || edited
-		return nil, kept, true
+		return nil, value, true
 	}, nil)
 	if !changed {
 		return v, false
@@ -192,17 +192,17 @@ func filter(v []byte, edit func(el []byte) (kept []byte, changed bool)) (out []b
 func (w *withholder) editTools(v []byte) (out []byte, changed bool) { return filter(v, w.editTool) }
 
 // editBlock returns an element of another array without the vendor tools in it; nil for a tool_addition or tool_removal of such a tool.
-func (w *withholder) editBlock(el []byte) (kept []byte, changed bool) {
-	kept, changed = w.editValue(el)
+func (w *withholder) editBlock(el []byte) (out []byte, changed bool) {
+	out, changed = w.editValue(el)
 	if w.refuse(get(el, "tool")) {
 		return nil, true
 	}
-	return kept, changed
+	return out, changed
 }
 
-// editTool returns an element of a list of tools, or nil if it is not allowed. For Gemini, whose elements have several tools as members, kept is
+// editTool returns an element of a list of tools, or nil if it is not allowed. For Gemini, whose elements have several tools as members, out is
 // the element without the members that are not allowed.
-func (w *withholder) editTool(el []byte) (kept []byte, changed bool) {
+func (w *withholder) editTool(el []byte) (out []byte, changed bool) {
 	if rawjson.Kind(el) != '{' {
 		return el, false
 	}
@@ -215,8 +215,8 @@ func (w *withholder) editTool(el []byte) (kept []byte, changed bool) {
 	if text(el, "name") != "" { // a tool that the client executes
 		return el, false
 	}
-	left := false // at least one tool is kept
-	kept = rawjson.AppendEdited(nil, el, func(name string, v []byte) (key, to []byte, keep bool) {
+	left := false // at least one tool is not removed
+	out = rawjson.AppendEdited(nil, el, func(name string, v []byte) (key, to []byte, keep bool) {
 		if string(v) == "null" { // null is equivalent to an absent member
 			return nil, v, true
 		}
@@ -231,7 +231,7 @@ func (w *withholder) editTool(el []byte) (kept []byte, changed bool) {
 	if changed && !left {
 		return nil, true
 	}
-	return kept, changed
+	return out, changed
 }
 
 // forced returns the type of a removed tool that the tool choice of the request requires, or "".
@@ -246,7 +246,8 @@ func (w *withholder) forced(body []byte) string {
 	}
 	listed := get(choice, "tools")
 	gemini := get(get(body, "toolConfig", "tool_config"), "functionCallingConfig", "function_calling_config")
-	// The choice requires any of some tools: of all, of those that it lists, or of the functions. Is none of them left?
+	// The choice requires one of several tools: of all, of those that it lists, or of the functions. If none of them
+	// is left, it requires a removed tool.
 	isAny := rawjson.Text(choice) == "required" || typ == "any"
 	switch {
 	case isAny && !w.toolsLeft,

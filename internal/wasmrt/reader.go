@@ -17,7 +17,7 @@ const cutShort = "the module is cut short"
 
 func (r *reader) fail(text string) { r.refuse(errors.New(text)) }
 
-// refuse is fail with an error that may be an *Error.
+// refuse does what fail does, with an error that may be an *Error.
 func (r *reader) refuse(err error) {
 	if r.err == nil {
 		r.err = err

@@ -147,7 +147,7 @@ func cutCacheControl(name, after []byte) (rest []byte, isMember bool) {
 	return text[valueLen(text):], true
 }
 
-// valueLen returns the length of the JSON value at the beginning of text, that of text if it is not valid.
+// valueLen returns the length of the JSON value at the beginning of text, or len(text) if the value is not valid.
 func valueLen(text []byte) int {
 	end, err := rawjson.Scan(text, 0)
 	if err != nil {

@@ -89,16 +89,16 @@ func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, 
 	return dst, dropped
 }
 
-// store stores a copy of list before the lists in kept, in place of the oldest, if its size is within the limits and all its tools may be
+// store stores a copy of list before the current lists, in place of the oldest, if its size is within the limits and all its tools may be
 // cached. Of two lists stored at the same time, one may be lost; it is encoded again.
-func (d *Definitions) store(kept []sharedList, list sharedList) {
+func (d *Definitions) store(current []sharedList, list sharedList) {
 	size := len(list.text)
 	if size < minShared || size > maxDefinitionsBytes || slices.ContainsFunc(list.tools, isUncacheable) {
 		return
 	}
 	list.tools, list.text = slices.Clone(list.tools), slices.Clone(list.text)
 	next := []sharedList{list}
-	for _, l := range kept {
+	for _, l := range current {
 		size += len(l.text)
 		if size > maxDefinitionsBytes || len(next) == maxShared {
 			break

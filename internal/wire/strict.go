@@ -148,7 +148,7 @@ type strictLevel struct {
 	notes       []string // the removed keywords with their values, which are added to the description
 }
 
-// note removes a keyword.
+// note records that a keyword is removed, for the description.
 func (l *strictLevel) note(keyword string, v []byte) {
 	l.changed(l.path, keyword)
 	l.notes = append(l.notes, keyword+": "+rawjson.CompactText(v))

@@ -180,7 +180,7 @@ func (c *Case) Score(modelOutput []byte) Verdict {
 	return c.score(v, wrongFormat)
 }
 
-// score scores a list of calls. malformed is the error type if calls is no such list, in the categories that have right calls.
+// score scores a list of calls. In the categories that have right calls, malformed is the error type if calls is not such a list.
 func (c *Case) score(calls value, malformed string) Verdict {
 	if c.Unscored != "" {
 		return verdictOf(InputError + "unscored")

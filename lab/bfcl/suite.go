@@ -168,7 +168,7 @@ func readClass(fsys fs.FS, class string) ([]json.RawMessage, error) {
 // errStop is what the function of eachLine returns to end it without an error.
 var errStop = errors.New("stop")
 
-// eachLine calls fn with each line of a file that is not blank, until fn returns an error. The line is a valid JSON object, and its memory
+// eachLine calls fn with each line of a file, except blank ones, until fn returns an error. The line is a valid JSON object, and its memory
 // may be used only until fn returns.
 func eachLine(fsys fs.FS, name string, fn func(line []byte) error) error {
 	f, err := fsys.Open(name)

@@ -206,7 +206,7 @@ func (x *reader) readChunks(a *answer, e *exchange, asm *openai.Assembler) {
 	}
 }
 
-// eventsOf returns a reader of the events in a response, with as much as limit bytes in one of them.
+// eventsOf returns a reader of the events in a response, with at most limit bytes in each.
 func eventsOf(e *exchange, limit int) *sse.Reader {
 	return sse.NewReader(bytes.NewReader(e.body), &sse.Options{MaxLine: limit, MaxEvent: limit, RawUTF8: true})
 }

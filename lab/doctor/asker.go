@@ -144,7 +144,7 @@ func (a *Asker) newReader() *reader {
 	return &x
 }
 
-// finishOf records findings about the last response, and returns the assembled answer; nil: there is none.
+// finishOf records findings about the last response, and returns the assembled answer, or nil if the response contains no complete one.
 func finishOf(x *reader, e *exchange, req *lathe.Request, stream bool) (finish *lathe.Finish) {
 	switch {
 	case e.status == http.StatusOK:

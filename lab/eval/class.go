@@ -210,8 +210,8 @@ func failedNames(res *event.Result) []string {
 	return names
 }
 
-// preferAssertions replaces a tool error by the failed checks, if any, if only unknown tools failed: the checks say which tools the model
-// must not request.
+// preferAssertions replaces a tool error by the failed checks, if checks failed and all failed tools are unknown ones: the checks say which
+// tools the model must not request.
 func (r *Run) preferAssertions(res *event.Result) {
 	for _, c := range calls(res.History) {
 		if c.failed && c.code != lathe.CodeUnknownTool && slices.Contains(res.FailedTools, c.name) {

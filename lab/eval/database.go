@@ -436,7 +436,7 @@ func (p *parts) add(c *stepCall, key []byte, e json.RawMessage) {
 	}
 }
 
-// text is value for a text.
+// text does what value does, for a text.
 func (c *stepCall) text(text string) (v json.RawMessage, given bool, err error) {
 	if m := placeholder().FindStringSubmatch(text); m != nil && m[0] == text {
 		v, given = c.lookup(m)

@@ -151,7 +151,8 @@ func (p *page) runs(s *Summary, failed, passed []*Run) {
 		for _, r := range g.Runs {
 			name := "passed"
 			if !r.OK {
-				name = fmt.Sprint("c", slices.IndexFunc(known, func(k classCount) bool { return k.Class == r.Class })) // -1 for NOT_PROVOKED, which has no check box
+				// The index is -1 for NOT_PROVOKED, which has no check box.
+				name = fmt.Sprint("c", slices.IndexFunc(known, func(k classCount) bool { return k.Class == r.Class }))
 			}
 			p.run(r, name, g.Talk && !r.OK)
 		}

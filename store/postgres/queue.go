@@ -162,7 +162,7 @@ func (q *callQueue) update(ctx context.Context, op string, ref remote.Ref, u cla
 		if err != nil || done.RowsAffected() == 1 {
 			return err
 		}
-		var changed bool // as by this change
+		var changed bool // the call is as this change leaves it
 		err = q.pool.QueryRow(ctx, "SELECT attempt = $2 AND worker IN ('', $3) AND "+u.after+" FROM call WHERE key = $1", ref.Key, ref.Attempt, ref.Worker).Scan(&changed)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):

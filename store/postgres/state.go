@@ -37,7 +37,7 @@ func (m *states) take(runID string, last int64) (st state, ok bool) {
 	return st, ok && st.sum.Run.LastID == last
 }
 
-// put adds the state after an append. It ignores a run that does not run, because its next append may be far away.
+// put adds the state after an append. It ignores a run that is not running, because its next append may be much later.
 func (m *states) put(runID string, st state) {
 	if st.sum.Run.Status != "running" {
 		return

@@ -128,7 +128,7 @@ const carefulBatches = 16
 
 // commit executes the requests of a batch, so that the failure of one does not affect the others, and sends their answers after the
 // transaction is on the disk. Savepoints make each change twice as expensive, so a batch is executed without them first. If a request fails,
-// the whole batch is rolled back and executed again with them, and so are the next carefulBatches.
+// the whole batch is rolled back and executed again with them, and the next carefulBatches batches have them from the start.
 func (d *database) commit(batch []*request) {
 	answers := make([]answer, len(batch))
 	run := together

@@ -59,7 +59,7 @@ type identity uintptr
 func identityOf(object map[string]any) identity { return identity(reflect.ValueOf(object).Pointer()) }
 
 // shapes contains the shapes and views of one document. Each object of the document is read once, however many operations share it. Shapes
-// and views refer to each other in cycles, so that they are made first and read from unread and unexpanded later.
+// and views refer to each other in cycles, so they are made first, and read later from unread and unexpanded.
 type shapes struct {
 	doc        *Document
 	left       *int // remaining amount of maxSchemaBytes
@@ -76,7 +76,7 @@ func newShapes(d *Document, left *int) *shapes {
 }
 
 // drain calls set with each element of a list, and with those that set adds to it. It returns an error if the tools exceed maxSchemaBytes;
-// the list may then be not empty, since the whole document is refused.
+// the list may then contain further elements, because the whole document is refused.
 func drain[T any](list *[]T, left *int, set func(T)) error {
 	for len(*list) > 0 && *left >= 0 {
 		last := len(*list) - 1

@@ -58,7 +58,7 @@ type nameSetting struct {
 	hasPatterns bool
 }
 
-// matches reports whether a name of the setting means one of the tools. The pattern * also means no tools.
+// matches reports whether a name of the setting means one of the tools. The pattern * also matches an empty list of tools.
 func (n *nameSetting) matches(name string, tools []string) bool {
 	if n.hasPatterns {
 		return name == "*" || slices.ContainsFunc(tools, func(tool string) bool { return policy.Match(name, tool) })

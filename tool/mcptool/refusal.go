@@ -36,7 +36,7 @@ func (r refusal) needsSession() bool { return r == lostSession || r == unknownSe
 
 // A failedAnswer is an HTTP answer that was not a success.
 type failedAnswer struct {
-	status  int // 0: there was none
+	status  int // 0: no answer was received
 	refusal refusal
 	after   time.Duration // for tooSoon: the time to wait, as [reconnect.RetryAfter] returns it
 }

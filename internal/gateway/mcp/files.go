@@ -110,14 +110,14 @@ func (r *resource) list() (out []*mcp.Resource) {
 			if d != nil && d.IsDir() {
 				return fs.SkipDir
 			}
-			return nil //nolint:nilerr // what cannot be read is not there
+			return nil //nolint:nilerr // files that cannot be read are not listed
 		}
 		if d.IsDir() || !r.offers(name) || !utf8.ValidString(name) || strings.Contains(name, "\\") {
 			return nil
 		}
 		info, serr := fs.Stat(r.Files, name)
 		if serr != nil || !info.Mode().IsRegular() {
-			return nil //nolint:nilerr // what cannot be read is not there
+			return nil //nolint:nilerr // files that cannot be read are not listed
 		}
 		out = append(out, &mcp.Resource{Name: name, URI: r.uriOf(name), MIMEType: cmp.Or(r.MediaType, byExtension(name)), Size: info.Size()})
 		return nil

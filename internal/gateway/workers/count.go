@@ -42,11 +42,11 @@ func (h *Handler) note(name string, what func(*observe.WorkerCount)) {
 	}
 }
 
-// settled counts a call whose end its worker has reported. taken is false if the result was not accepted.
-func (h *Handler) settled(name string, f *workers.Frame, taken bool) {
+// settled counts a call whose end its worker has reported. accepted is false if the result was refused.
+func (h *Handler) settled(name string, f *workers.Frame, accepted bool) {
 	h.note(name, func(c *observe.WorkerCount) {
 		switch {
-		case !taken:
+		case !accepted:
 			c.Late++
 		case isNotRun(f):
 			c.NotRun++

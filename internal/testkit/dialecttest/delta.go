@@ -26,7 +26,7 @@ func Join(deltas []lathe.Delta) []lathe.Delta {
 	return out
 }
 
-// pieces returns the number of deltas that the first delta and its continuations are.
+// pieces counts the first delta and its continuations.
 func pieces(deltas []lathe.Delta) int {
 	first := deltas[0]
 	n := 1
@@ -36,7 +36,7 @@ func pieces(deltas []lathe.Delta) int {
 	return n
 }
 
-// pieced reports whether a text of this kind may come in several deltas.
+// pieced reports whether a text of this kind may be split into several deltas.
 func pieced(k lathe.DeltaKind) bool {
 	switch k {
 	case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary, lathe.DeltaCallArgs:

@@ -15,8 +15,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A Host holds what a process of an [Engine] executes runs with. After Kill, nothing that the process does reaches the store, a tool
-// or a sink.
+// A Host contains the parts with which a process of an [Engine] executes runs. After Kill, nothing that the process does reaches the
+// store, a tool or a sink.
 type Host struct {
 	Name      string
 	Loop      *loop.Loop
@@ -28,15 +28,15 @@ type Host struct {
 	once        sync.Once     // of Kill
 }
 
-// A HostStore is the store of a process: it keeps runs with their index and their signals.
+// A HostStore is the store of a process: it stores runs with their index and their signals.
 type HostStore interface {
 	store.RunIndex
 	store.SignalStore
 }
 
 // Host returns the parts of a new process over a store, which must be a [store.SignalStore]. now is its clock; nil: time.Now.
-func (s *Environment) Host(kept store.RunIndex, now func() time.Time) (*Host, error) {
-	signals, ok := kept.(store.SignalStore)
+func (s *Environment) Host(runs store.RunIndex, now func() time.Time) (*Host, error) {
+	signals, ok := runs.(store.SignalStore)
 	if !ok {
 		return nil, errors.New("enginetest: the store keeps no signals")
 	}
@@ -44,10 +44,10 @@ func (s *Environment) Host(kept store.RunIndex, now func() time.Time) (*Host, er
 	s.processes++
 	h := &Host{Name: fmt.Sprintf("p%d", s.processes), environment: s, killed: make(chan struct{})}
 	s.mu.Unlock()
-	if shared, ok := kept.(store.Shared); ok {
+	if shared, ok := runs.(store.Shared); ok {
 		h.Store = &killableShared{shared, h}
 	} else {
-		h.Store = &killableStore{kept, signals, h}
+		h.Store = &killableStore{runs, signals, h}
 	}
 	h.Approvals = approval.NewQueue(&approval.QueueOptions{Now: now, Signals: h.Store})
 	set, err := tool.NewSet(hostTools(h)...)

@@ -96,7 +96,7 @@ type Sim struct {
 	opts     Options
 	rng      *rand.Rand // nil: orderly
 	world    *World
-	procs    []*Process // those that live
+	procs    []*Process // those that were not killed
 	started  int        // number of processes started so far
 	kills    int
 	calm     bool // no more random faults

@@ -76,7 +76,7 @@ func (p *stepped) Start(ctx context.Context, in *loop.Input) (string, error) {
 func (p *stepped) drive(r *steps) {
 	defer r.idle.Store(true)
 	var opts engine.StepOptions
-	var next *engine.NextStep // what the step does, as the one before has returned it; nil: not known
+	var next *engine.NextStep // what the step does, according to the result of the last step; nil: not known
 	for p.ctx.Err() == nil {
 		out, err := p.step(r, opts)
 		if err != nil { // repeat the step

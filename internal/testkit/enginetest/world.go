@@ -20,7 +20,7 @@ type Deed struct {
 }
 
 // A World is the state outside of all processes, which survives when they are killed. In a simulation it also is the approver of processes
-// whose store keeps no signals.
+// whose store has no signals.
 type World struct {
 	mu         sync.Mutex
 	deeds      []Deed
@@ -33,7 +33,7 @@ type World struct {
 type question struct {
 	runID, callID, digest string
 	expires               time.Time
-	answer                *lathe.Approval // the first answer; nil: there is none, or the store has it
+	answer                *lathe.Approval // the first answer; nil: not answered, or the store has the answer
 }
 
 func newWorld() *World { return &World{scripts: map[string]Script{}, modelCalls: map[string]int{}} }

@@ -248,7 +248,7 @@ func keepsKeysApart(t *testing.T, l store.Ledger) {
 	}
 	mustReserve(t, l, of("1", "a", "team"))
 	mustReserve(t, l, of("2", "b", "team"))
-	_ = wantExhausted(t, l, of("3", "c", "team")) // the budget of the group is
+	_ = wantExhausted(t, l, of("3", "c", "team")) // the budget of the group is exhausted
 	mustReserve(t, l, of("4", "c", ""))
 	mustReserve(t, l, of("5", "team", "a")) // names of keys and groups are apart
 	wantBalance(t, l, store.AccountKey, "a", day(noon), 0, 10)

@@ -143,7 +143,7 @@ func keepsRetiredRequests(t *testing.T, s RequestRetainer) {
 		t.Fatal(err)
 	}
 	wantLeft(t, s, "124578")
-	wantUndelivered(t, s, "a", "run_0") // a repetition learns that the content is gone
+	wantUndelivered(t, s, "a", "run_0") // a repetition can then report that the run was removed
 	if err := s.DeletePrincipal(t.Context(), "p0"); err != nil {
 		t.Fatal(err)
 	}

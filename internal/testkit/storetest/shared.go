@@ -335,7 +335,7 @@ func givesRunsInMotion(t *testing.T, s *shared) {
 	if got := s.claim(t, "node_1", 0); len(got) != 0 {
 		t.Errorf("with limit 0: %+v", got)
 	}
-	next := s.claimOnly(t, "node_1") // which had it before
+	next := s.claimOnly(t, "node_1") // which has owned the run before
 	if next.Epoch != 2 {
 		t.Errorf("got %+v", next)
 	}

@@ -61,7 +61,7 @@ const (
 var (
 	allMemory    = Const(0) + Const(0) + Const(memory)
 	copyBothWays = Const(0) + Const(8) + Const(memory-8) + MemoryCopy + Const(8) + Const(0) + Const(memory-8) + MemoryCopy
-	// branches are over all code between, and by a table out of three blocks.
+	// branches are a branch that skips the rest of its block, and a br_table out of three blocks.
 	branches = Block(Const(1), BrIf(0), strings.Repeat(Const(0)+Drop, 50)) + Block(Block(Block(Const(9), brTable, "\x02\x00\x01\x02")))
 )
 
@@ -101,7 +101,7 @@ const (
 	codeDepth    = 40
 )
 
-// endless adds a function that makes 2^50 calls.
+// endless adds functions, of which the first makes about 2^50 calls, and returns the index of the first.
 func endless(m *Module) int { return m.doubling(endlessDepth, "") }
 
 // often returns a builder of a function that runs code 2^39 times.
@@ -137,7 +137,7 @@ func endlessMalloc() []byte {
 	return m.Bytes()
 }
 
-// callsByTable is endless, with calls through a table.
+// callsByTable does what endless does, with calls through a table.
 func callsByTable(m *Module) int {
 	m.Table("", endlessDepth, endlessDepth)
 	var funcs []int
@@ -152,7 +152,7 @@ func callsByTable(m *Module) int {
 	return funcs[0]
 }
 
-// callsWithValues is endless, with functions of many parameters and results.
+// callsWithValues does what endless does, with functions of many parameters and results.
 func callsWithValues(m *Module) int {
 	const n = 200
 	values := slices.Repeat(T{I32}, n)
@@ -182,7 +182,7 @@ func recursionTree(locals int, depth int32) func(m *Module) int {
 
 func recursion(m *Module) int { return m.Func("", nil, nil, 0, Call(m.nextFunc())) }
 
-// recursionWithResults has a large frame of a short function.
+// recursionWithResults adds a short function with a large frame.
 func recursionWithResults(m *Module) int {
 	const n = 1_000
 	f := m.nextFunc()
@@ -190,7 +190,7 @@ func recursionWithResults(m *Module) int {
 	return m.Func("", nil, nil, 0, Call(f), strings.Repeat(Drop, n))
 }
 
-// recursionWithValues has a large frame whose values are used only without recursion.
+// recursionWithValues adds a function with a large frame, whose values are used only in the call that does not recurse.
 func recursionWithValues(m *Module) int {
 	const n = 5_000
 	f := m.nextFunc()
@@ -202,7 +202,8 @@ func recursionWithValues(m *Module) int {
 	return m.Func("", nil, nil, 0, Const(1), Call(f))
 }
 
-// recursionInBlocks has nested blocks: after each of them all locals are used, which have other values if the code leaves the block early.
+// recursionInBlocks adds a function with nested blocks. After each block it uses all locals, which have other values if the code leaves the
+// block early.
 func recursionInBlocks(m *Module) int {
 	const n = 60
 	f := m.nextFunc()
@@ -221,7 +222,7 @@ func recursionInBlocks(m *Module) int {
 	return m.Func("", nil, nil, 0, Const(1), Call(f))
 }
 
-// recursionReturning executes long code without a call at each return.
+// recursionReturning adds a recursive function that executes long code without calls at each return.
 func recursionReturning(m *Module) int {
 	f := m.nextFunc()
 	again := Get(0) + Const(1) + Sub + Call(f) + strings.Repeat(Load(4), 300)

@@ -166,7 +166,7 @@ func (g *generator) statement(depth int) string {
 	}
 }
 
-// loop returns a loop with at most four rounds.
+// loop returns a loop of at most four iterations.
 func (g *generator) loop(depth int) string {
 	if g.used == counters {
 		return nop
@@ -180,7 +180,7 @@ func (g *generator) loop(depth int) string {
 	return Const(int32(1+g.IntN(4))) + Set(c) + Loop(body, Get(c), Const(1), Sub, Tee(c), BrIf(0))
 }
 
-// leave returns a branch out of an enclosing block without results. Only the own counter of a loop may branch to it.
+// leave returns a branch out of an enclosing block without results. Only the loop's own counter may branch to a loop.
 func (g *generator) leave(depth int) string {
 	for at := range g.labels {
 		label := g.labels[len(g.labels)-1-at]

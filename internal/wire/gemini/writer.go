@@ -75,7 +75,7 @@ func (w *Writer) AppendStart(dst []byte) []byte {
 	return dst
 }
 
-// write calls add, which appends to out, with dst as out, and returns the extended slice.
+// write sets out to dst, calls add, which appends to out, and returns out.
 func (w *Writer) write(dst []byte, add func()) []byte {
 	w.out = dst
 	add()

@@ -153,7 +153,7 @@ func (a *assembler) takeNames(m []byte) {
 	a.Grow(len(a.ID) + len(a.Model))
 }
 
-// takeIndex returns the index in v or, if v is not an index, otherwise, and counts that: some servers send none.
+// takeIndex returns the index in v. If v is not an index, it counts a fault and returns the parameter otherwise: some servers send none.
 func (a *assembler) takeIndex(v []byte, otherwise int) int {
 	n, err := strconv.Atoi(string(v))
 	if err == nil && n >= 0 {

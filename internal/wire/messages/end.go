@@ -66,7 +66,7 @@ func (w *writer) completeCalls(f *lathe.Finish) {
 	w.advance()
 }
 
-// complete adds what the deltas of a call lack of c, call number i of the message that ends the run.
+// complete adds what c, call number i of the message that ends the run, has and the deltas of the call lacked.
 func (it *item) complete(run string, i int, c *lathe.ToolCall) {
 	if it.ended && it.identified() {
 		return
@@ -115,7 +115,7 @@ func (w *writer) appendStop(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	return dst.Fields("stop_reason", reason, "stop_sequence", sequence)
 }
 
-// stopReasonOf returns the stop reason. That the answer is truncated takes precedence over a refusal, and both over calls.
+// stopReasonOf returns the stop reason. Truncation takes precedence over a refusal, and both over calls.
 func stopReasonOf(w *writer, f *lathe.Finish) string {
 	onlyRefused := w.refused && !w.said && w.callsSent == 0
 	switch {

@@ -89,8 +89,8 @@ func (e *planner) planBudget() {
 	}
 }
 
-// fitEffort replaces an effort by its budget if the model has no adaptive thinking, removes a mode of thinking that the model refuses for
-// this request, and an effort that it does not accept.
+// fitEffort replaces an effort by its budget if the model has no adaptive thinking. It removes a mode of thinking that the model refuses for
+// this request, and an effort that the model does not accept.
 func (e *planner) fitEffort() {
 	p := &e.plan
 	hasBudget := p.mode == "adaptive" && e.without(featureAdaptive) // the budget expresses the effort

@@ -65,7 +65,7 @@ func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
 
 func (w *writer) AppendStart(dst []byte) []byte { return w.write(dst, w.start) }
 
-// write calls add, which appends to out, with dst as out, and returns the extended slice. If the answer has ended, it returns dst.
+// write sets out to dst, calls add, which appends to out, and returns out. If the answer has ended, it returns dst.
 func (w *writer) write(dst []byte, add func()) []byte {
 	if w.finished {
 		return dst

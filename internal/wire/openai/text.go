@@ -10,7 +10,7 @@ import (
 
 // A text grows by the texts of JSON strings. A character that is split between two strings, as bytes ("\xc3" and "\xa9" for é) or as a pair
 // of surrogates (`\ud83d` and `\ude00`), is buffered until the rest is received. The strings that add returns share memory that is never
-// overwritten, so they may be kept.
+// overwritten, so they may be retained.
 type text struct {
 	b    strings.Builder
 	held [4]byte // the first bytes of an incomplete character

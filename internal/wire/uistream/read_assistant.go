@@ -199,7 +199,7 @@ func (p *parser) modelCall(of part) *readCall {
 	return c
 }
 
-// present returns the first of the names of which o has a member; if there is none, the last name.
+// present returns the first of the names of which o has a member, or the last name if o has none of these members.
 func present(o wire.Object, names ...string) (name string) {
 	for _, name = range names {
 		if o.Get(name) != nil {

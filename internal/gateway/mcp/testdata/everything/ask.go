@@ -33,7 +33,7 @@ func asks(name, description, schema string, steps ...func(args map[string]string
 		if err := json.Unmarshal(raw, &args); err != nil {
 			return nil, err
 		}
-		said := "state-ok:"
+		shown := "state-ok:"
 		for _, step := range steps {
 			answers, err := tool.AskerFrom(ctx).Ask(ctx, step(args))
 			if err != nil {
@@ -41,10 +41,10 @@ func asks(name, description, schema string, steps ...func(args map[string]string
 			}
 			for _, key := range slices.Sorted(maps.Keys(answers)) {
 				a := answers[key]
-				said += fmt.Sprintf(" %s=%s%s%s%v", key, a.Refused, a.Form, a.Message.Text(), a.Roots)
+				shown += fmt.Sprintf(" %s=%s%s%s%v", key, a.Refused, a.Form, a.Message.Text(), a.Roots)
 			}
 		}
-		return says(said)(ctx, nil)
+		return says(shown)(ctx, nil)
 	})
 }
 
