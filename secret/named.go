@@ -10,7 +10,12 @@ import (
 
 // namePattern matches the name of a secret in any spelling, and what separates it from the text behind it. The words of a name are joined by an
 // underscore, a hyphen, a blank or a change of case, and other words may precede them. The value follows an equals sign or a colon, a flag
-// of a command, and in prose the word "is".
+// of a command, and in prose the word "is". Its groups are, by number:
+//
+//  1. the flag of a command and the words before the name in it, as in --my-
+//  2. the name, without the number or the word that may follow it, as in token_2
+//  3. what closes a quoted name
+//  4. the sign that separates the name from the value
 var (
 	pemPattern      = lazy(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`)
 	userInfoPattern = lazy(`(:\\?/\\?/)[^\s/?#"'<>\\]+@`)
@@ -42,9 +47,13 @@ func scrubNamed(text string, style style) string {
 	text = pemPattern().ReplaceAllString(text, Redacted)
 	text = userInfoPattern().ReplaceAllString(text, "${1}"+Redacted+"@")
 	var b strings.Builder
-	done, at := 0, 0 // text[:done] is in b, and text[:at] is read
-	for n := nextName(text, at); n != nil; n = nextName(text, at) {
-		at = n.end
+	done, at := 0, 0 // text[:done] is in b, and text[:at] is read; done <= at
+	for {
+		n := nextName(text, at)
+		if n == nil {
+			return b.String() + text[done:]
+		}
+		at = n.end // the value is text[at+from : at+to]
 		onNextLine := strings.ContainsAny(n.sign, "\r\n")
 		if !n.assigns(style) || style == errorText && onNextLine {
 			continue
@@ -60,7 +69,6 @@ func scrubNamed(text string, style style) string {
 		}
 		at += to
 	}
-	return b.String() + text[done:]
 }
 
 // maxNested limits, in bytes, the text behind a name in which namesAnother searches for another name, and in which isSentence reads.
@@ -99,7 +107,8 @@ type name struct {
 }
 
 // nextName searches text in windows of this many bytes that overlap, since the expression is slow and most text contains no word of a name.
-// A match must end margin bytes before the end of its window, unless the window is the last one.
+// A match must end margin bytes before the end of its window, unless the window is the last one: the match could continue behind it. Such a
+// match is searched for again in a window that begins with it, where it is accepted at any length.
 const window, overlap, margin = 256, 64, 16
 
 // nextName returns the first name of a secret in text[at:], or nil if text[at:] names no secret.
@@ -135,7 +144,7 @@ func mayName(text string) bool {
 	return false
 }
 
-// newName returns the name of a match in text[at:]. The groups of the match are the flag, the name, what closes it, and the sign.
+// newName returns the name of a match in text[at:]. namePattern lists the groups of the match.
 func newName(text string, at int, match []int) *name {
 	group := func(i int) string { return text[at+match[2*i] : at+match[2*i+1]] }
 	n := &name{text: strings.ToLower(group(2)), closed: group(3), sign: group(4), flag: match[2] >= 0, start: at + match[0], end: at + match[1]}
@@ -154,9 +163,12 @@ func isJoined(before, first byte) bool {
 
 const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// quoteBefore returns the quote before the name at the end of text, or 0.
+// maxWords limits, in bytes, the other words between a quote and the name of a secret, with the quote.
+const maxWords = 16
+
+// quoteBefore returns the quote before the name, which begins at the end of text and may have other words before it; 0 if none exists.
 func quoteBefore(text string) byte {
-	text = strings.TrimRight(text[max(0, len(text)-margin):], alphanumeric+"_-")
+	text = strings.TrimRight(text[max(0, len(text)-maxWords):], alphanumeric+"_-")
 	if text == "" || !isQuote(text[len(text)-1]) {
 		return 0
 	}

@@ -36,17 +36,16 @@ func (p *parser) step(into *[]step) func(*yaml.Node) error {
 			return p.errorf(n, "a step wants a mapping")
 		}
 		s := step{Kind: stepKind(n.Content[0].Value)}
+		// The members point into s: p.mapping below sets the fields.
 		at := member{string(s.Kind), &s.Pointer}
 		otherwise := member{"else", &s.Else}
-		value := member{"value", &s.Value}
-		var members []member
+		members := []member{at, otherwise}
 		switch s.Kind {
 		case stepGet:
 			members = []member{at, {"as", &s.As}, otherwise}
 		case stepList:
 			members = []member{at, {"where", &s.Where}, otherwise}
 		case stepCheck:
-			members = []member{at, otherwise}
 			for _, c := range conditions {
 				members = append(members, member{c, func(n *yaml.Node) error {
 					if s.Condition != "" {
@@ -57,9 +56,8 @@ func (p *parser) step(into *[]step) func(*yaml.Node) error {
 				}})
 			}
 		case stepSet, stepAppend, stepAdd, stepSubtract:
-			members = []member{at, value, otherwise}
-		case stepDelete:
-			members = []member{at, otherwise}
+			members = []member{at, {"value", &s.Value}, otherwise}
+		case stepDelete: // no other members
 		case stepReturn:
 			members = []member{{"return", &s.Value}}
 		default:
@@ -138,40 +136,44 @@ func (p *parser) checkSteps(n *yaml.Node, m *mockTool) error {
 //   - cancel_order: [{id: A1}, {id: B2}]
 //   - say: Both orders are cancelled.
 func (p *parser) gold(into *[]GoldTurn) member {
-	return member{"gold", func(n *yaml.Node) error {
-		*into = []GoldTurn{}
-		calls := 0
-		return p.list(n, "gold", func(item *yaml.Node) error {
-			var turn GoldTurn
-			err := p.entries(item, "a gold action", func(k, v *yaml.Node) error {
-				if k.Value == "say" {
-					return p.read(v, "say", &turn.Say)
-				}
-				made := []*yaml.Node{v}
-				if v.Kind == yaml.SequenceNode {
-					made = v.Content
-				}
-				if calls += len(made); calls > maxGoldCalls {
-					return p.errorf(v, "a scenario has at most %d gold calls", maxGoldCalls)
-				}
-				for _, c := range made {
-					if c.Kind != yaml.MappingNode {
-						return p.errorf(v, "%s wants the arguments of a call, or a list of such", k.Value)
-					}
-					call := GoldCall{Tool: k.Value, line: k.Line}
-					if err := p.read(c, k.Value, &call.Arguments); err != nil {
-						return err
-					}
-					turn.Calls = append(turn.Calls, call)
-				}
-				return nil
-			})
-			if err == nil && turn.Say == "" && len(turn.Calls) == 0 {
-				return p.errorf(item, "a gold action says something or calls a tool")
+	calls := 0 // in all turns
+	addTurn := func(item *yaml.Node) error {
+		var turn GoldTurn
+		addEntry := func(k, v *yaml.Node) error {
+			if k.Value == "say" {
+				return p.read(v, "say", &turn.Say)
 			}
-			*into = append(*into, turn)
+			made := []*yaml.Node{v} // the arguments of each call
+			if v.Kind == yaml.SequenceNode {
+				made = v.Content
+			}
+			if calls += len(made); calls > maxGoldCalls {
+				return p.errorf(v, "a scenario has at most %d gold calls", maxGoldCalls)
+			}
+			for _, c := range made {
+				if c.Kind != yaml.MappingNode {
+					return p.errorf(v, "%s wants the arguments of a call, or a list of such", k.Value)
+				}
+				call := GoldCall{Tool: k.Value, line: k.Line}
+				if err := p.read(c, k.Value, &call.Arguments); err != nil {
+					return err
+				}
+				turn.Calls = append(turn.Calls, call)
+			}
+			return nil
+		}
+		if err := p.entries(item, "a gold action", addEntry); err != nil {
 			return err
-		})
+		}
+		if turn.Say == "" && len(turn.Calls) == 0 {
+			return p.errorf(item, "a gold action says something or calls a tool")
+		}
+		*into = append(*into, turn)
+		return nil
+	}
+	return member{"gold", func(n *yaml.Node) error {
+		*into = []GoldTurn{} // not nil, even if the list is empty
+		return p.list(n, "gold", addTurn)
 	}}
 }
 
@@ -180,23 +182,24 @@ func (p *parser) simulator(into **userSimulator) member {
 	return member{"user_simulator", func(n *yaml.Node) error {
 		u := &userSimulator{}
 		*into = u
-		err := p.mapping(n, "user_simulator", []member{{"instructions", &u.Instructions}, {"end", &u.End}, {"max_turns", &u.MaxTurns},
-			{"replies", func(n *yaml.Node) error {
-				return p.list(n, "replies", func(item *yaml.Node) error {
-					var r reply
-					if err := p.mapping(item, "a reply", []member{{"when", &r.When}, {"say", &r.Say}}); err != nil {
-						return err
-					}
-					if _, err := regexp.Compile("(?i)" + r.When); err != nil {
-						return p.errorf(item, "when is no regular expression")
-					}
-					if strings.TrimSpace(r.Say) == "" {
-						return p.errorf(item, "a reply has a text to say")
-					}
-					u.Replies = append(u.Replies, r)
-					return nil
-				})
-			}}})
+		addReply := func(item *yaml.Node) error {
+			var r reply
+			if err := p.mapping(item, "a reply", []member{{"when", &r.When}, {"say", &r.Say}}); err != nil {
+				return err
+			}
+			if _, err := regexp.Compile("(?i)" + r.When); err != nil {
+				return p.errorf(item, "when is no regular expression")
+			}
+			if strings.TrimSpace(r.Say) == "" {
+				return p.errorf(item, "a reply has a text to say")
+			}
+			u.Replies = append(u.Replies, r)
+			return nil
+		}
+		err := p.mapping(n, "user_simulator", []member{
+			{"instructions", &u.Instructions}, {"end", &u.End}, {"max_turns", &u.MaxTurns},
+			{"replies", func(n *yaml.Node) error { return p.list(n, "replies", addReply) }},
+		})
 		switch {
 		case err != nil:
 			return err

@@ -136,3 +136,16 @@ func (c *Hash) textKey(s Sum, text string) Key {
 	}
 	return Key(c.Sum())
 }
+
+// Unwrapped returns the JSON object in arguments that are in a code fence or encoded as a JSON string. Other arguments are returned as they
+// are.
+func Unwrapped(arguments string) string {
+	text := strings.TrimSpace(arguments)
+	if text == "" || text[0] == '{' {
+		return arguments
+	}
+	if inner, ok := rawjson.UnwrapObject([]byte(text)); ok {
+		return string(inner)
+	}
+	return arguments
+}

@@ -35,7 +35,7 @@ func TestShared(t *testing.T, open func() (s store.Shared, pass func(time.Durati
 		{"renews no claim whose lease has ended", revivesNone},
 		{"wakes a run whose holder is gone", wakesAbandoned},
 		{"gives out runs in motion", givesRunsInMotion},
-		{"leaves runs alone that cannot be gone on with", leavesOthersAlone},
+		{"leaves runs alone that cannot be resumed", leavesOthersAlone},
 		{"leaves runs with an executor to it", leavesExecuted},
 		{"lets a parked run wait once it was looked at", parks},
 		{"loses no signal that comes while a run is executed", losesNoSignal},
@@ -190,6 +190,8 @@ func leaseEnds(t *testing.T, s *shared) {
 	}
 }
 
+// renews checks that node_1 renews its claims of run_a and run_b alone: run_c has ended, run_d belongs to node_2, and run_e is released. The
+// claims of node_1 are renewed after each half of a lease. The claim of node_2 is never renewed, and has ended after the three halves.
 func renews(t *testing.T, s *shared) {
 	for _, id := range []string{"run_a", "run_b"} {
 		s.start(t, "node_1", id)
@@ -207,10 +209,10 @@ func renews(t *testing.T, s *shared) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 	}
-	if got := s.claim(t, "node_3", 10); len(got) != 2 { // of the other node, which renewed nothing, and what was released
+	if got := s.claim(t, "node_3", 10); len(got) != 2 { // run_d, whose lease has ended, and run_e
 		t.Errorf("got %+v, want two claims", got)
 	}
-	s.pass(2 * lease)
+	s.pass(2 * lease) // the claims of node_1 end
 	if got, err := s.Renew(t.Context(), "node_1", lease); err != nil || len(got) != 0 {
 		t.Errorf("claims that have ended are renewed: %+v, %v", got, err)
 	}
@@ -230,6 +232,9 @@ func (s *shared) wantRenewed(t *testing.T, node string, want ...string) {
 	}
 }
 
+// givesUpRenewed checks that the runs of node_1, of which run_c waits for an approval, can be claimed once node_1 has released them or has
+// renewed nothing for a lease, and not before. node_2, which begins with run_d, renews its claims and receives the runs of node_1 one after
+// the other, each with epoch 2: run_b by its release, then run_a with ClaimRun, then run_c with Claim.
 func givesUpRenewed(t *testing.T, s *shared) {
 	first := map[string]store.Claim{}
 	for _, id := range []string{"run_a", "run_b", "run_c"} {
@@ -246,12 +251,13 @@ func givesUpRenewed(t *testing.T, s *shared) {
 		wantConflict(t, "a run whose claim was renewed", err)
 		s.wantOwner(t, "run_a", "node_1")
 	}
+	// Half a lease after the last renewal, node_1 releases run_b.
 	s.release(t, first["run_b"], 1)
 	if got := s.claimOnly(t, "node_2"); got.RunID != "run_b" || got.Epoch != 2 {
 		t.Errorf("what was released: %+v", got)
 	}
 	s.wantRenewed(t, "node_2", "run_b", "run_d")
-	s.pass(lease / 2) // node_1 is late by now, node_2 is not
+	s.pass(lease / 2) // a lease after the last renewal of node_1, half a lease after that of node_2
 	s.wantOwner(t, "run_a", "")
 	s.wantOwner(t, "run_b", "node_2")
 	taken, err := s.ClaimRun(t.Context(), "node_2", "run_a", lease)
@@ -261,19 +267,22 @@ func givesUpRenewed(t *testing.T, s *shared) {
 	if got := s.claimOnly(t, "node_2"); got.RunID != "run_c" || got.Epoch != 2 {
 		t.Errorf("a run whose holder is late: %+v", got)
 	}
-	s.wantRenewed(t, "node_1")
+	s.wantRenewed(t, "node_1") // it owns no run
 	s.wantRenewed(t, "node_2", "run_a", "run_b", "run_c", "run_d")
 	_, err = s.AppendAs(t.Context(), first["run_a"], 1, stamped("run_a", 2, &event.RunResumed{}))
 	wantConflict(t, "a claim that was lost", err)
 	s.append(t, taken, 1, &event.RunResumed{})
 }
 
+// revivesNone checks that a node whose claims have ended does not get them back by renewing the claims of later runs. node_1 begins run_a,
+// run_b and run_c, each two leases after the one before, and renews. Only its claim of run_c then holds; node_2 claims the other two runs,
+// and node_1 claims run_c again.
 func revivesNone(t *testing.T, s *shared) {
-	s.start(t, "node_1", "run_a") // never renewed
-	s.pass(2 * lease)
+	s.start(t, "node_1", "run_a")
+	s.pass(2 * lease) // the claim of run_a ends, never renewed
 	s.start(t, "node_1", "run_b")
 	s.wantRenewed(t, "node_1", "run_b")
-	s.pass(2 * lease)
+	s.pass(2 * lease) // the claim of run_b ends, renewed once
 	s.start(t, "node_1", "run_c")
 	s.wantRenewed(t, "node_1", "run_c")
 	s.pass(lease / 2)
@@ -285,13 +294,15 @@ func revivesNone(t *testing.T, s *shared) {
 		t.Errorf("got %+v", got)
 	}
 	s.wantRenewed(t, "node_1", "run_c")
-	again, err := s.ClaimRun(t.Context(), "node_1", "run_c", lease) // it is its own
+	again, err := s.ClaimRun(t.Context(), "node_1", "run_c", lease) // which node_1 owns already
 	if err != nil || again.Epoch != 2 {
 		t.Errorf("got %+v, %v", again, err)
 	}
 	s.wantRenewed(t, "node_1", "run_c")
 }
 
+// wakesAbandoned checks when a run that waits can be claimed after the node that owned it has crashed: with a new signal (run_a), and when
+// its request for approval expires (run_b, after 10 leases; that of run_a expires after 1000). node_2, which owns run_c, renews all the time.
 func wakesAbandoned(t *testing.T, s *shared) {
 	for i, id := range []string{"run_a", "run_b"} {
 		c := s.start(t, "node_1", id)
@@ -308,7 +319,7 @@ func wakesAbandoned(t *testing.T, s *shared) {
 		}
 	}
 	s.wantRenewed(t, "node_1", "run_a", "run_b")
-	s.pass(2 * lease)
+	s.pass(2 * lease) // the claims of node_1 end
 	s.start(t, "node_2", "run_c")
 	s.wantRenewed(t, "node_2", "run_c")
 	s.wantNoClaim(t, "runs that wait, with nothing new")
@@ -319,7 +330,7 @@ func wakesAbandoned(t *testing.T, s *shared) {
 	s.wantRenewed(t, "node_2", "run_a", "run_c")
 	s.pass(lease / 2)
 	s.wantRenewed(t, "node_2", "run_a", "run_c")
-	for range 9 {
+	for range 9 { // 8.1 leases, after 2.5: the request of run_b has expired
 		s.pass(lease - lease/10)
 		s.wantRenewed(t, "node_2", "run_a", "run_c")
 	}
@@ -357,7 +368,7 @@ func leavesOthersAlone(t *testing.T, s *shared) {
 	s.append(t, c, 1, &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
 	s.release(t, c, 0)
 	s.pass(2 * lease)
-	s.wantNoClaim(t, "neither resumable nor going on")
+	s.wantNoClaim(t, "one run is not resumable, the other has ended")
 }
 
 // A run that is executed step by step is claimed by its executor alone, with ClaimRun, in each of its states.
