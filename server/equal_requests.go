@@ -54,8 +54,8 @@ func (a *request) digest() requestSum {
 // wholeConversation stands for all elements of a conversation.
 const wholeConversation = -1
 
-// sumFirst computes the digest that the request, whose body was checked, would have if its conversation ended after the
-// first n elements. The model in the path of a Gemini request is part of the digest; whether the answer is streamed is not.
+// sumFirst computes the digest of the request with only the first n elements of its conversation. The body must have been
+// checked. The model in the path of a Gemini request is part of the digest; whether the answer is streamed is not.
 // The order of members, at any depth, has no effect: Codex changes the order of the members of client_metadata each time it
 // sends a request again.
 func (a *request) sumFirst(n int) requestSum {
@@ -116,38 +116,40 @@ func (n *waitingNote) Emit(_ context.Context, e event.Event) {
 	}
 }
 
-// findEqualRun returns the run that an equal request began, if that run is in progress, waits for an approval, or has completed
-// after it waited and no client has received its answer. It returns nil if there is no such run or the store fails. It forgets a run that no
-// longer waits, so that only one request gets its answer.
+// findEqualRun returns the run that an equal request began and that was suspended for an approval, if it still is, if it is active
+// again, or if it has completed and no client has received its answer. It returns nil if there is no such run or the store
+// fails. A run that has ended, is suspended for another reason or no longer exists is forgotten, so that only one request
+// gets its answer.
 func (h *planner) findEqualRun(ctx context.Context, a *chat) *runlog.View {
-	t := h.turns.Find(a.digest().key())
+	key := a.digest().key()
+	t := h.turns.Find(key)
 	if t == nil {
 		return nil
 	}
 	v, p := h.viewOther(ctx, a.caller, t.RunID)
 	if p != nil && !p.Absent() {
-		return nil // the store failed, so the run may exist
+		return nil // the store failed, so the run may exist and is not forgotten
 	}
 	if p == nil && v.State.Finished == nil && (v.State.Paused == "" || v.State.Paused == lathe.ReasonAwaitingApproval) {
-		return v
+		return v // active, or suspended for an approval
 	}
-	h.turns.Forget(a.digest().key())
+	h.turns.Forget(key)
 	if p == nil && v.State.Finished != nil && v.State.Finished.Reason.Status() == "completed" {
 		return v
 	}
 	return nil
 }
 
-// answerFrom makes the answer with the id, which begins after the first base messages of the existing run v, that of the
-// request.
+// answerFrom begins the answer to the request as an answer of the existing run v. The answer gets the id, and begins after
+// the first base messages of the run.
 func answerFrom(ctx context.Context, a *chat, v *runlog.View, base int, id runlog.AnswerID) {
 	a.session, a.base = v.State.Run.SessionID, base
 	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
 	a.begin(ctx, id, &a.plan.model.Settings, &a.plan.model.Limits)
 }
 
-// attach makes an existing run answer the request, with its events after the event after. base is the number of its
-// messages at that event.
+// attach makes the existing run v answer the request. The answer consists of the events that follow the event whose id is
+// after. base is the number of messages of the run at that event.
 func (a *chat) attach(ctx context.Context, v *runlog.View, after int64, base int) {
 	run := v.State.Run.RunID
 	answerFrom(ctx, a, v, base, runlog.AnswerID{Run: run, After: v.WaitBefore(base), Once: runlog.NewOnce()})

@@ -58,13 +58,19 @@ type tracked struct {
 	stored   bool // the log of the run has an event that was stored after the record was made
 
 	// mu guards the fields below. Only one goroutine at a time changes runID: that of the run while the run is active, else that of
-	// the request. Each reads runID without mu while it is the one that may change it.
+	// the request. Emit, withdraw, deliver and markDelivered are called on that goroutine, so they read runID without mu.
 	mu sync.Mutex
 
-	// The record of the request. The lookup of an earlier run calls found or lookupFailed; it is omitted if the client requires a new
-	// run. If the earlier run answers the request, the lookup calls answeredBy, which sets runID. Otherwise record makes the record of
-	// a new run, and sets runID, or finds that of another run, and sets outrun. forget returns to the state after found, so that
-	// the next run replaces the record.
+	// The record of the request. The request is in the first of these states that applies:
+	//
+	//   - Answered (runID is set): record made the record of the new run; or the lookup called answeredBy with the run that answers
+	//     the request, or that the new run continues; or the request attached to a run from the beginning. record does nothing.
+	//   - Lost (outrun is set): record found that another run answers the request. A lookup that does not fail ends this state.
+	//   - Looked up (looked is set): the lookup called found, so no earlier run answers the request. record replaces the record of
+	//     known.
+	//   - Not looked up: the client requires a new run, or the lookup called lookupFailed, which sets unsure. record looks up known.
+	//
+	// forget changes the state from answered to looked up, so that the next run replaces the record.
 	looked bool   // the record was looked up, so known is valid
 	known  string // the run of the stored record, which does not answer this request; "": there is no record
 	unsure bool   // the lookup of a record failed, so there may be one
@@ -140,11 +146,13 @@ func (t *tracked) Emit(ctx context.Context, e event.Event) {
 	if res == nil || !t.recorded() {
 		return
 	}
-	if t.stored {
+	switch {
+	case t.stored:
 		// The time is that of opts.Now, with which lookups compare it. The time of a delivery is that of time.Now, with which stores do.
 		t.earlier.results.put(e.RunID, res, t.start, t.earlier.opts.Now(), t.executed)
-	} else if t.runID == e.RunID { // else the record names the run that this one was to continue: it stays
-		t.withdraw(ctx) // the store accepted the record and then failed to store the run
+	case t.runID == e.RunID: // the store accepted the record of this run and then failed to store the run
+		t.withdraw(ctx)
+		// Otherwise runID is the run that this one was to continue. Its record stays.
 	}
 }
 
@@ -156,7 +164,8 @@ func (t *tracked) withdraw(ctx context.Context) {
 	t.forget()
 }
 
-// recordAt makes the record when the run needs it: at the first event of a durable run, before the first call that may write of any other.
+// recordAt makes the record when the run needs it: at the first event of a durable run, and before the first call that may write
+// of any other run.
 func (t *tracked) recordAt(ctx context.Context, e *event.Event) error {
 	switch d := e.Data.(type) {
 	case *event.RunStarted, *event.RunResumed:
@@ -173,22 +182,23 @@ func (t *tracked) recordAt(ctx context.Context, e *event.Event) error {
 	return t.record(ctx, e.RunID)
 }
 
-// record stores, once, that the run answers the request, in place of the record of the run known. It returns an error that wraps
-// [engine.ErrSuperseded] if a record of another run exists that answers the request.
+// record stores that the run answers the request, in place of the record of the run known. It does nothing if a record was
+// made or found before (runID is set). It returns an error that wraps [engine.ErrSuperseded] if another run answers the request.
 func (t *tracked) record(ctx context.Context, runID string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.runID != "" {
 		return nil
 	}
-	for range maxReplaced {
+	for range maxReplaced { // a further pass follows only if !t.looked and another request changed the record within this one
 		if !t.looked { // the client requires a new run, or the lookup failed when the request arrived
 			r, err := t.earlier.requests.FindRequest(ctx, t.digest)
 			if err != nil && lathe.CodeOf(err) != lathe.CodeNotFound {
 				return err
 			}
 			t.known = r.RunID
-			// After a failed lookup, the run of an undelivered record would have answered the request.
+			// If the lookup of the request had not failed, it would have found that the run of an undelivered record answers the
+			// request. A client that requires a new run gets one in any case.
 			t.outrun = err == nil && !r.Delivered && t.unsure && !t.requiresNew
 			if t.outrun {
 				break
@@ -202,7 +212,7 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 		if lathe.CodeOf(err) != lathe.CodeConflict {
 			return err
 		}
-		if t.looked { // the record of another run was made after the lookup; without a lookup, find that record
+		if t.looked { // another run made its record after the lookup, so it answers the request
 			t.outrun = true
 			break
 		}

@@ -42,7 +42,9 @@ func firstElements(array []byte, n int) []byte {
 }
 
 // spliceResumed splices what an earlier run executed into the conversation of a request that resumes the stream of that
-// run. If the run is still active, spliceResumed waits for its end.
+// run. If the run is still active, spliceResumed waits for its end. It changes a.in, the input of the new run,
+// and a.base; a.req remains as the client sent it. Before, both have the same number of messages (see mayResume), so the index
+// at is valid for both.
 func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 	at := a.protocol.resumeText(a.req.Messages)
 	if at == 0 || !er.mayResume(a) {
@@ -52,28 +54,29 @@ func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 	if _, _, waits := a.caller.setup.waiting.Split(text); waits {
 		return nil // the text ends with the sentence of a suspended run, so the answer was complete
 	}
-	e, p := er.interruptedRun(ctx, a, at)
-	if e == nil {
+	earlier, p := er.interruptedRun(ctx, a, at)
+	if earlier == nil {
 		return p
 	}
-	if e.completed() {
-		if all, _ := a.seen(afterMessages(e.res.History, e.base)); !strings.HasPrefix(all, text) {
+	if earlier.completed() {
+		if all, _ := a.seen(afterMessages(earlier.res.History, earlier.base)); !strings.HasPrefix(all, text) {
 			return nil // the client's text is not the beginning of that answer
 		}
 	}
-	taken := e.takenOver()
+	taken := earlier.takenOver()
 	if len(taken) == 0 {
 		return nil
 	}
 	spliced := slices.Concat(a.in.Messages[:at], taken)
-	// The client may have received a part of what is taken over, or also text that follows it, which is not in the log.
+	// seen is the text of taken. The client may have received only a beginning of it: then nothing remains. Or it has received
+	// all of it, and further text, which is not in the log: then rest is that text. Else rest is the whole text.
 	seen, _ := a.seen(taken)
 	rest := strings.TrimPrefix(strings.TrimPrefix(text, seen), between)
 	if rest != "" && !strings.HasPrefix(seen, text) {
 		spliced = append(spliced, lathe.Assistant(rest))
 	}
 	a.in.Messages = append(spliced, a.in.Messages[at+1:]...)
-	a.base = len(a.in.Messages)
+	a.base = len(a.in.Messages) // the answer begins after all of them
 	return nil
 }
 
@@ -87,7 +90,8 @@ func (er *earlierRuns) mayResume(a *chat) bool {
 }
 
 // interruptedRun returns the run whose stream ended with the text at the index, after its end: the run of the request up to
-// that text. It returns nil if no such run is stored; then the conversation is valid as the client sent it.
+// that text. It returns nil if no such run is stored or can be read, if its answer was delivered, or if it ended before the
+// retry window; then the conversation is valid as the client sent it. A problem is returned only if the client has left.
 func (er *earlierRuns) interruptedRun(ctx context.Context, a *chat, at int) (*earlierRun, *problem) {
 	record, found := er.resumed(ctx, a, store.RequestDigest(a.sumFirst(a.protocol.elements(a.req.Body, at))))
 	if !found {
@@ -99,13 +103,14 @@ func (er *earlierRuns) interruptedRun(ctx context.Context, a *chat, at int) (*ea
 		e, p = er.awaitEarlier(ctx, first, e.id)
 	}
 	if p != nil || er.opts.Now().Sub(e.updated) > er.opts.Limits.RetryWindow {
-		return nil, gone(ctx)
+		return nil, gone(ctx) // not p: without the earlier run, the request is run as it is
 	}
 	return e, nil
 }
 
-// elements returns the number of elements of the conversation in body that precede the message with the index at. It is the
-// last message of the assistant, which may be several elements, and all messages after it are of the user.
+// elements returns the number of elements of the conversation in body that precede the message with the index at. That
+// message is the last one of the assistant, and all messages after it are of the user. If pr is ordered, it may consist of
+// several elements; else each message is one element.
 func (pr *protocol) elements(body []byte, at int) int {
 	if !pr.ordered {
 		return at

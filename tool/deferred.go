@@ -31,7 +31,9 @@ type deferral struct {
 // builtinOrigin is the origin of the tools of package builtin.
 const builtinOrigin = "builtin"
 
-// beginDeferral decides whether the run defers its tools, and makes the list of its definitions.
+// beginDeferral decides whether the run defers its tools, and sets v.shown, the list of its definitions. If the run defers tools, it sets
+// v.deferral. If the search is withheld or there is nothing to defer, it sets v.unsearched. v.registry and v.client must be set before;
+// definitions may be deleted from v.client.
 func (v *view) beginDeferral(opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) {
 	specs := v.judgeTools()
 	search := &v.r.set.search
@@ -46,8 +48,8 @@ func (v *view) beginDeferral(opts *RunOptions, settings *lathe.Settings, limits 
 		v.shown, v.unsearched = v.list(specs), searchWithheld
 		return
 	}
-	replacesTool := func(name string, spec *lathe.ToolSpec) bool { return spec.Disallowed && v.ofSet(name) != nil }
-	maps.DeleteFunc(v.client, replacesTool) // the set's tools of these names are deferred like the others
+	// From here on, a disallowed definition of the client replaces no tool of the set: that tool is deferred like the others.
+	maps.DeleteFunc(v.client, func(name string, spec *lathe.ToolSpec) bool { return spec.Disallowed && v.ofSet(name) != nil })
 	base, remaining := v.base(full, settings, v.besideClient(limits))
 	loaded := v.loadedBefore(full, base, remaining, opts)
 	deferred := len(specs) - len(base) - len(loaded)
@@ -57,9 +59,9 @@ func (v *view) beginDeferral(opts *RunOptions, settings *lathe.Settings, limits 
 	}
 	v.deferral = deferral{on: true, search: search, full: full, before: len(loaded), deferred: deferred, limits: *limits}
 	sorted := v.withClient(append(base, searchSpec))
-	v.send(v.r.advertised.getMixed(append(sorted, loaded...), len(sorted)))
+	v.setSent(v.r.advertised.getMixed(append(sorted, loaded...), len(sorted)))
 	if opts.Resumed != nil {
-		v.append(opts.Resumed.Loaded)
+		v.appendLoaded(opts.Resumed.Loaded)
 	}
 }
 
@@ -121,11 +123,14 @@ func (v *view) loadedBefore(full *advertised, base []*lathe.ToolSpec, space capa
 			fits[spec] = space.take(spec)
 		}
 	}
-	return slices.DeleteFunc(used, func(spec *lathe.ToolSpec) bool {
-		remains := fits[spec]
-		fits[spec] = false // it is in the list once, at its first use
-		return !remains
-	})
+	var loaded []*lathe.ToolSpec
+	for _, spec := range used {
+		if fits[spec] {
+			loaded = append(loaded, spec)
+			fits[spec] = false // it is in the list once, at its first use
+		}
+	}
+	return loaded
 }
 
 // namesIn returns the names of the tools that a history calls or that its searches found, in the order of the results, and then of the calls
@@ -202,16 +207,16 @@ func (d *deferral) capacity() capacity {
 	return capacity{tools: min(d.search.MaxLoaded-loaded, d.limits.MaxTools-len(d.sent.specs)), bytes: d.limits.MaxToolsBytes - d.sent.size()}
 }
 
-// send makes list the sent list from now on.
-func (v *view) send(list *advertised) {
+// setSent makes list the sent list from now on, and makes the entry of the search tool for it.
+func (v *view) setSent(list *advertised) {
 	d := &v.deferral
 	v.shown, d.sent = list, list
 	d.entry = &entry{tool: &searcher{full: d.full, sent: list, capacity: d.capacity(), limits: d.limits}, spec: searchSpec, args: searchArguments(), show: showAll}
 }
 
-// append adds the definitions of the named tools to the sent list, in that order, and returns the added names. It skips unknown names and
-// those that are already sent.
-func (v *view) append(names []string) (appended []string) {
+// appendLoaded adds the definitions of the named tools to the sent list, in that order, and returns the added names. It skips unknown
+// names and those that are already sent.
+func (v *view) appendLoaded(names []string) (appended []string) {
 	var specs []*lathe.ToolSpec
 	for _, name := range names {
 		spec := v.deferral.full.find(name)
@@ -220,14 +225,14 @@ func (v *view) append(names []string) (appended []string) {
 		}
 	}
 	if len(specs) > 0 {
-		v.send(newAdvertised(slices.Concat(v.shown.specs, specs), v.shown.sorted))
+		v.setSent(newAdvertised(slices.Concat(v.shown.specs, specs), v.shown.sorted))
 	}
 	return appended
 }
 
-// resend makes the sent list one with the current definitions of the set. specs are the definitions that may be offered now. The definition
-// of a tool that is not in specs remains.
-func (v *view) resend(specs []*lathe.ToolSpec) {
+// updateSent replaces the definitions in the sent list by the current ones of the set. specs are the definitions that may be offered now.
+// The definition of a tool that is not in specs remains.
+func (v *view) updateSent(specs []*lathe.ToolSpec) {
 	d := &v.deferral
 	d.full = v.r.advertised.get(v.registry, specs)
 	now := slices.Clone(d.sent.specs)
@@ -240,7 +245,7 @@ func (v *view) resend(specs []*lathe.ToolSpec) {
 	if !slices.Equal(now, list.specs) {
 		list = newAdvertised(now, list.sorted)
 	}
-	v.send(list)
+	v.setSent(list)
 }
 
 // callable returns the definitions of the set and of the client that the run may call, sorted by name. If the run defers its tools, it
@@ -265,20 +270,21 @@ func (v *view) mayLoad(spec *lathe.ToolSpec) bool {
 // the result of the call, so that a resumed run has loaded every tool that the answers in its history name. If the result is not stored,
 // the search is repeated with the same answer.
 func load(c *call) {
-	w := c.w
-	d := &w.tools.deferral
-	if c.entry == nil || !w.tools.mayLoad(c.entry.spec) || c.Refuse != "" {
+	v := &c.w.tools
+	if c.entry == nil || !v.mayLoad(c.entry.spec) || c.Refuse != "" {
 		return
 	}
 	var names []string
-	isSearch, succeeded := c.entry.spec == searchSpec, c.code == "" && c.toolCode == ""
-	switch space := d.capacity(); {
-	case isSearch && succeeded && c.source == fromTool && !c.noop:
+	isSearch := c.entry.spec == searchSpec
+	succeeded := c.code == "" && c.toolCode == ""
+	isOwnOutput := c.source == fromTool && !c.noop // the search itself returned c.out in this call
+	switch space := v.deferral.capacity(); {
+	case isSearch && succeeded && isOwnOutput:
 		names = foundNames(c.out.Data)
-	case !isSearch && space.take(c.entry.spec):
+	case !isSearch && space.take(c.entry.spec): // a call of a tool whose definition was not sent, even if it failed
 		names = []string{c.entry.spec.Name}
 	}
-	if loaded := w.tools.append(names); len(loaded) > 0 {
-		c.emit(&event.ToolsLoaded{ToolCallID: c.ID, Seq: c.seq, Tools: loaded, Hash: w.tools.shown.hash()})
+	if loaded := v.appendLoaded(names); len(loaded) > 0 {
+		c.emit(&event.ToolsLoaded{ToolCallID: c.ID, Seq: c.seq, Tools: loaded, Hash: v.shown.hash()})
 	}
 }

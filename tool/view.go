@@ -100,7 +100,7 @@ func (v *view) advertise() *advertised {
 	}
 	specs := v.judgeTools()
 	if v.deferral.on {
-		v.resend(specs)
+		v.updateSent(specs)
 	} else {
 		v.shown = v.list(specs)
 	}
