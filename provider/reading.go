@@ -256,7 +256,7 @@ func (r *reading) finish(of *lathe.Finish) {
 
 // faults returns the faults of the server and those that the parser counted.
 func (r *reading) faults(given []lathe.Fault) []lathe.Fault {
-	out := slices.Clip(given)
+	out := slices.Clone(given)
 	if c, ok := r.parser.(dialect.Counter); ok {
 		a := c.Anomalies()
 		out = wire.CountFault(out, "name_repaired", a.ToolName)

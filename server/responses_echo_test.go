@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/server"
 )
 
@@ -38,6 +39,7 @@ func TestStoredResponseRepeatsItsRequest(t *testing.T) {
 		`"tools":[{"type":"function","name":"weather","description":"d","parameters":{"type":"object"},"strict":false}],"input":`
 	for name, c := range map[string]struct{ input, types string }{
 		"server":  {members + `"What is 7 + 35?"`, "message mcp_call reasoning message"},
+		"silent":  {members + `"hi"`, "mcp_call reasoning mcp_call reasoning message"},
 		"mixed":   {members + `"hi"`, ""},
 		"hidden":  {`"lathe":{"show":"hidden"},"input":"What is 7 + 35?"`, "message reasoning message"},
 		"allowed": {`"tools":[{"type":"function","name":"weather"}],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"weather"}]},"input":"hi"`, ""},
@@ -46,8 +48,11 @@ func TestStoredResponseRepeatsItsRequest(t *testing.T) {
 			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
 				s := &setting{}
-				if name == "mixed" {
+				switch name {
+				case "mixed":
 					s.model = mixed()
+				case "silent":
+					s.model = silent()
 				}
 				f := serve(t, s)
 				one, text := f.respond(stream, c.input)
@@ -72,6 +77,19 @@ func TestStoredResponseRepeatsItsRequest(t *testing.T) {
 			})
 		}
 	}
+}
+
+// silent is a model that makes two calls, one in each turn and without a text, before it answers.
+func silent() *fake {
+	return &fake{turn: func(_ int, req *lathe.Request) lathe.Message {
+		switch strings.Count(transcript(req.Messages), "calculator:") {
+		case 0:
+			return says(calls("s1", "calculator", `{"expression":"7 + 35"}`))
+		case 1:
+			return says(calls("s2", "calculator", `{"expression":"6 * 7"}`))
+		}
+		return says(lathe.Text{Text: "It is done."})
+	}}
 }
 
 // lastData returns the response in the last event of a stream.

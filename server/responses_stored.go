@@ -138,7 +138,9 @@ func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog
 	a.restoreRequest(ctx, v)
 	a.handOver(&a.settings, &a.limits)
 	a.calls.ids = newCallIDs(ctx, &a.exchange, c.runID)
-	a.calls.names = map[string]bool{} // the tools of the client that the run has called
+	if a.calls.names == nil { // the stored request declares no tools
+		a.calls.names = map[string]bool{}
+	}
 	for _, call := range pairs.CallsOf(v.State.Messages) {
 		if v.Client[call.ID] {
 			a.calls.names[call.Name] = true

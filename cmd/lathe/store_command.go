@@ -156,7 +156,7 @@ events that are not JSON. It changes nothing, and a gateway may use the store me
 		Example: `  lathe store check --store sqlite:/var/lib/lathe/runs.db
   lathe store check /backup/runs-1.db`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := w.checkedFile(strings.Join(args, "")) // at most one
+			path, err := w.checkedFile(args)
 			if err != nil {
 				return err
 			}
@@ -176,14 +176,18 @@ events that are not JSON. It changes nothing, and a gateway may use the store me
 	}, "the `store` to read, sqlite:PATH")
 }
 
-// checkedFile returns the path of the file to check: that of FILE, which may also be the name of a store, or that of --store.
-func (w *storeWork) checkedFile(file string) (string, error) {
-	kind, _, named := strings.Cut(file, ":")
+// checkedFile returns the path of the file to check: that of FILE, which may also be the name of a store, or that of --store. args are
+// empty or have FILE.
+func (w *storeWork) checkedFile(args []string) (string, error) {
 	switch {
-	case file == "":
+	case len(args) == 0:
 		return sqliteFile(w.Store)
 	case w.Store != "":
 		return "", usageError("give one of --store and FILE")
+	}
+	file := args[0]
+	kind, _, named := strings.Cut(file, ":")
+	switch {
 	case named && (kind == "sqlite" || kind == "postgres"):
 		return sqliteFile(file)
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"math"
 	"strconv"
 	"unicode/utf8"
 )
@@ -58,7 +59,7 @@ func NewReader(src io.Reader, opts *Options) *Reader {
 	if r.opts.MaxEvent <= 0 {
 		r.opts.MaxEvent = defaultMaxEvent
 	}
-	r.lines.Buffer(nil, r.opts.MaxLine+len(byteOrderMark)+len("\r\n"))
+	r.lines.Buffer(nil, min(r.opts.MaxLine, math.MaxInt-16)+len(byteOrderMark)+len("\r\n"))
 	r.lines.Split(r.splitLine)
 	return r
 }

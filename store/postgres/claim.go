@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,13 +58,16 @@ func (s *Store) ClaimRun(ctx context.Context, node, runID string, lease time.Dur
 	}
 	c := store.Claim{RunID: runID, Node: node, Lease: lease}
 	args := []any{node, micros(lease), runID}
-	claimed, err := s.one(ctx, claimFree, args, &c.Epoch, &c.Signals)
-	if err == nil && !claimed {
-		claimed, err = s.one(ctx, claimAbandoned, args, &c.Epoch, &c.Signals)
-	}
-	if err == nil && !claimed {
-		err = s.refusal(ctx, op, runID)
-	}
+	err := s.retry(ctx, func(ctx context.Context) error { // of both statements: if claimAbandoned is repeated, claimFree finds what it has claimed
+		err := s.pool.QueryRow(ctx, claimFree, args...).Scan(&c.Epoch, &c.Signals)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = s.pool.QueryRow(ctx, claimAbandoned, args...).Scan(&c.Epoch, &c.Signals)
+		}
+		if errors.Is(err, pgx.ErrNoRows) {
+			return s.refusal(ctx, op, runID)
+		}
+		return err
+	})
 	if err != nil {
 		return store.Claim{}, failure(ctx, op, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/testkit/pgtest"
@@ -301,6 +303,35 @@ func lose(t *testing.T, proxy *pgtest.Proxy, words string, fn func()) {
 	proxy.CutAnswers(nil)
 	if !cut.Load() {
 		t.Errorf("no answer with %q was cut", words)
+	}
+}
+
+// The server's answer to the claim of a run under an ended lease of another node is lost. The run is claimed all the same.
+func TestF8_ClaimsAnAbandonedRunOnce(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	proxy := pgtest.NewProxy(t, url)
+	s := open(t, proxy.URL)
+	ctx := t.Context()
+	if _, err := s.AppendAs(ctx, store.Claim{RunID: "run_a", Node: "node_1", Lease: lease}, 0, started("run_a")); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, `WITH ended AS (INSERT INTO lease (node, until) VALUES ('node_1', now() - interval '1 minute') RETURNING id)
+		UPDATE run SET lease = ended.id, lease_until = 'infinity' FROM ended WHERE run_id = 'run_a'`); err != nil {
+		t.Fatal(err)
+	}
+	lose(t, proxy, "UPDATE 1", func() {
+		if c, err := s.ClaimRun(ctx, "node_2", "run_a", lease); err != nil || c.Epoch < 2 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+	if owner, err := s.Owner(ctx, "run_a"); err != nil || owner != "node_2" {
+		t.Errorf("the owner is %q, %v", owner, err)
 	}
 }
 

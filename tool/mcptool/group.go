@@ -118,7 +118,7 @@ func (g *Group) changed(s *supervisor) {
 	}
 	g.publishing.Lock()
 	defer g.publishing.Unlock()
-	var tools []lathe.Tool
+	tools := []lathe.Tool{}
 	for _, t := range text.ByName(s.tools()) {
 		tools = append(tools, t)
 	}

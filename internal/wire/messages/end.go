@@ -109,7 +109,7 @@ func (w *writer) appendStop(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	reason := stopReasonOf(w, f)
 	sequence := wire.JSON("null")
 	// With several stop sequences, it is unknown which one matched.
-	if r := w.head.Request; reason == "stop_sequence" && r != nil && len(r.Sampling.Stop) == 1 {
+	if r := w.head.Request; reason == "stop_sequence" && r != nil && len(r.Sampling.Stop) == 1 && r.Sampling.Stop[0] != "" {
 		sequence = wire.Quoted(r.Sampling.Stop[0])
 	}
 	return dst.Fields("stop_reason", reason, "stop_sequence", sequence)
