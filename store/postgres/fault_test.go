@@ -307,7 +307,7 @@ func lose(t *testing.T, proxy *pgtest.Proxy, words string, fn func()) {
 }
 
 // The server's answer to the claim of a run under an ended lease of another node is lost. The run is claimed all the same.
-func TestF8_ClaimsAnAbandonedRunOnce(t *testing.T) {
+func TestClaimOfAnAbandonedRunIsRepeated(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	proxy := pgtest.NewProxy(t, url)
