@@ -170,11 +170,11 @@ func (k *keys) notify() {
 	k.changed = make(chan struct{})
 }
 
-// Read implements io.Reader. p must not be empty.
+// Read implements io.Reader.
 func (r *keyReader) Read(p []byte) (int, error) {
 	for {
 		n, changed, err := r.keys.poll(r, p)
-		if n > 0 || err != nil {
+		if n > 0 || err != nil || len(p) == 0 {
 			return n, err
 		}
 		select {
